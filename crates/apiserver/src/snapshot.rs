@@ -243,7 +243,7 @@ impl Row {
 
 /// The lines of a file, and where it is read.
 struct Lines<R: Read> {
-    text: BufReader<R>,
+    text: BufReader<GzDecoder<BufReader<R>>>,
     line: u64,
     crc: Crc,
 }
@@ -270,7 +270,12 @@ impl<R: Read> Lines<R> {
             return Err(self.error(what));
         }
         // The end of the compressed data has a checksum of its own.
-        match self.text.read(&mut [0]) {
+        let after = |text: &mut BufReader<GzDecoder<BufReader<R>>>| match text.read(&mut [0])? {
+            // Behind it the file ends too.
+            0 => text.get_mut().get_mut().read(&mut [0]),
+            more => Ok(more),
+        };
+        match after(&mut self.text) {
             Ok(0) => Ok(()),
             Ok(_) => Err(self.error("something follows on the end".to_owned())),
             Err(error) => Err(self.error(damaged(&error))),

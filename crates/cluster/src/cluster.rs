@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use muster_machinery::{Cached, Change};
 use muster_runtime::client::{Client, ClientError};
-use muster_runtime::events;
+use muster_runtime::events::{self, EventSink};
 use muster_runtime::informer::{Informers, WatchedResource};
 use muster_runtime::manager::Name;
 use muster_runtime::metrics::Metrics;
@@ -118,6 +118,7 @@ impl Cluster {
             pods: Fan::default(),
             everything: Everything::default(),
             everything_read: None,
+            told: None,
             loops: Vec::new(),
         };
         parts.follow_kinds(known);
@@ -125,7 +126,7 @@ impl Cluster {
             parts.simulate(counted);
         }
         if parts.runs(&controllers::GARBAGE_COLLECTOR) {
-            parts.collect();
+            parts.collect(&stopped);
         }
         parts.keep_namespaces();
         parts.control(&stopped);
@@ -183,10 +184,24 @@ struct Parts {
     everything: Everything,
     /// To be called when that was read.
     everything_read: Option<Box<dyn FnOnce() + Send>>,
+    /// Where the controllers' events go, and their metrics, once there is one that has some.
+    told: Option<(EventSink, Metrics)>,
     loops: Loops,
 }
 
 impl Parts {
+    /// Where the controllers' events go, and their metrics.
+    fn told(&mut self, stopped: &Shutdown) -> (EventSink, Metrics) {
+        if let Some(told) = &self.told {
+            return told.clone();
+        }
+        let metrics = Metrics::new(self.client.clock());
+        let writer: Arc<dyn Writer> = Arc::new(self.client.clone());
+        let (events, sender) = events::channel(&writer, &metrics, self.client.clock());
+        self.loops.push(Box::pin(sender.run(stopped.clone())));
+        self.told.insert((events, metrics)).clone()
+    }
+
     fn runs(&self, name: &Name) -> bool {
         self.options.controllers.contains(name)
     }
@@ -286,7 +301,7 @@ impl Parts {
     }
 
     /// The garbage collector. Pods come from the watch that scheduler and agents have as well.
-    fn collect(&mut self) {
+    fn collect(&mut self, stopped: &Shutdown) {
         let (to_collector, for_collector) = mpsc::unbounded_channel();
         let collector = to_collector.clone();
         self.pods.to(move |batch| drop(collector.send(garbage::Input::Pods(batch))));
@@ -301,7 +316,8 @@ impl Parts {
             let _ = all_read.send(());
         }));
         let pods = self.informers.of::<Pod>(&WatchedResource::pods()).store();
-        self.loops.push(Box::pin(garbage::run(for_collector, self.client.clone(), self.kinds.clone())));
+        let (events, _) = self.told(stopped);
+        self.loops.push(Box::pin(garbage::run(for_collector, self.client.clone(), self.kinds.clone(), events)));
         self.loops.push(Box::pin(async move {
             pods.synced().await;
             if read.await.is_ok() {
@@ -347,9 +363,7 @@ impl Parts {
         if wanted.is_empty() && !self.options.simulate {
             return;
         }
-        let metrics = Metrics::new(self.client.clock());
-        let writer: Arc<dyn Writer> = Arc::new(self.client.clone());
-        let (events, sender) = events::channel(&writer, &metrics, self.client.clock());
+        let (events, metrics) = self.told(stopped);
         let mut frame = Frame {
             client: &self.client,
             kinds: &self.kinds,
@@ -369,6 +383,5 @@ impl Parts {
         if self.options.simulate {
             volumes::provision(&mut frame);
         }
-        self.loops.push(Box::pin(sender.run(stopped.clone())));
     }
 }

@@ -235,3 +235,27 @@ impl WireResources {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contract: API-19
+    #[test]
+    fn the_preferred_version_is_chosen_where_a_kind_has_it_and_else_the_first() {
+        let mut kinds = Vec::new();
+        for (version, names) in [("v2", vec!["a", "b"]), ("v1", vec!["a", "b", "c"]), ("v1beta1", vec!["c", "d"])] {
+            let resource = |name: &str| WireResource {
+                name: name.to_owned(),
+                kind: name.to_uppercase(),
+                namespaced: true,
+                verbs: Vec::new(),
+            };
+            WireResources { resources: names.into_iter().map(resource).collect() }.read("g", version, &mut kinds);
+        }
+        prefer(&mut kinds, "v1");
+        let chosen = kinds.iter().filter(|kind| kind.preferred);
+        let chosen: Vec<(&str, &str)> = chosen.map(|kind| (&*kind.resource.plural, &*kind.resource.version)).collect();
+        assert_eq!(chosen, [("a", "v1"), ("b", "v1"), ("c", "v1"), ("d", "v1beta1")]);
+    }
+}

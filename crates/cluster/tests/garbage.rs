@@ -183,3 +183,31 @@ async fn objects_without_a_namespace_own_those_in_one() {
     world.pass(1000).await;
     assert!(maps(&world).await.is_empty());
 }
+
+/// Contract: API-19
+#[tokio::test(start_paused = true)]
+async fn an_owner_in_another_namespace_owns_nothing_and_is_told_of() {
+    const EVENTS: &str = "/api/v1/namespaces/default/events";
+    let world = World::new(quick(0)).await;
+    world
+        .post("/api/v1/namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}))
+        .await;
+    let elsewhere = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "elsewhere"}});
+    let elsewhere = world.post("/api/v1/namespaces/other/configmaps", elsewhere).await;
+    world.pass(1000).await;
+    let child = world.map("child", &[owner(&elsewhere, false)]).await;
+    world.pass(5000).await;
+    assert!(maps(&world).await.is_empty());
+    let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    let told = world.items(EVENTS).await;
+    let told: Vec<&Value> = told.iter().filter(|event| event["reason"] == "OwnerRefInvalidNamespace").collect();
+    let [event] = told[..] else { panic!("{told:?}") };
+    let message = format!(
+        "ownerRef [v1/ConfigMap, namespace: default, name: elsewhere, uid: {}] does not exist in namespace \"default\"",
+        uid(&elsewhere)
+    );
+    assert_eq!((&event["message"], &event["type"]), (&json!(message), &json!("Warning")));
+    assert_eq!(event["source"]["component"], "garbage-collector-controller");
+    let about = &event["involvedObject"];
+    assert_eq!((&about["name"], &about["uid"]), (&json!("child"), &json!(uid(&child))));
+}

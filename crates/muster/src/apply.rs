@@ -22,6 +22,9 @@ pub(crate) struct Applied {
     /// The URL path of the object.
     #[serde(skip)]
     pub(crate) path: String,
+    /// Whether its kind is one that a definition brings, whatever its name is.
+    #[serde(skip)]
+    pub(crate) is_custom: bool,
 }
 
 impl Applied {
@@ -57,21 +60,21 @@ pub(crate) async fn apply(client: &Client, documents: Vec<Document>, goes_on: bo
     let mut objects = Vec::new();
     for document in documents {
         match resource(&document, &defined) {
-            Ok(resource) => objects.push((resource, document)),
+            Ok(found) => objects.push((found, document)),
             Err(error) => errors.push(error),
         }
     }
     report(&errors)?;
 
     // As a person would: a file may name the namespace that it also creates further down.
-    objects.sort_by_key(|(resource, _)| match &*resource.kind {
+    objects.sort_by_key(|((resource, _), _)| match &*resource.kind {
         "Namespace" => 0,
         DEFINITION => 1,
         _ => 2,
     });
     let mut applied = Vec::new();
-    for (resource, document) in objects {
-        match create(client, &resource, &document, goes_on).await {
+    for (found, document) in objects {
+        match create(client, &found, &document, goes_on).await {
             Ok(object) => applied.push(object),
             Err(error) => errors.push(error),
         }
@@ -105,20 +108,21 @@ fn kinds_of(definition: &Value) -> Vec<Resource> {
     versions.filter(|version| version["served"] != false).map(resource).collect()
 }
 
-/// The resource that serves a document's kind: one of the server's own, or of those that are defined.
-fn resource(document: &Document, defined: &[Resource]) -> Result<Resource, String> {
+/// The resource that serves a document's kind: one of the server's own, or, where the flag is set, of those that are defined.
+fn resource(document: &Document, defined: &[Resource]) -> Result<(Resource, bool), String> {
     let (group, version) = match document.text("/apiVersion").split_once('/') {
         Some((group, version)) => (group, version),
         None => ("", document.text("/apiVersion")),
     };
     let kind = document.text("/kind");
     let kinds = kinds::all();
-    let all = || kinds.iter().map(|kind| kind.resource()).chain(defined);
-    if let Some(found) = all().find(|r| r.model() == Model { group, version, kind }) {
-        return Ok(found.clone());
+    let own = || kinds.iter().map(|kind| kind.resource());
+    let all = || own().map(|resource| (resource, false)).chain(defined.iter().map(|resource| (resource, true)));
+    if let Some((found, is_custom)) = all().find(|(r, _)| r.model() == Model { group, version, kind }) {
+        return Ok((found.clone(), is_custom));
     }
     let line = document.place_of("kind");
-    if let Some(other) = all().find(|r| r.kind == kind) {
+    if let Some((other, _)) = all().find(|(r, _)| r.kind == kind) {
         let place = document.place_of("apiVersion");
         let expected = other.api_version();
         return Err(format!(
@@ -126,7 +130,7 @@ fn resource(document: &Document, defined: &[Resource]) -> Result<Resource, Strin
             document.text("/apiVersion")
         ));
     }
-    let mut known: Vec<&str> = all().map(|r| &*r.kind).collect();
+    let mut known: Vec<&str> = all().map(|(r, _)| &*r.kind).collect();
     known.sort_unstable();
     Err(format!(
         "{line}: kind: found {kind:?}, which this server does not know, and no {DEFINITION} defines; expected one of {}",
@@ -135,7 +139,12 @@ fn resource(document: &Document, defined: &[Resource]) -> Result<Resource, Strin
 }
 
 /// Creates one object, or says where in its file the fault lies.
-async fn create(client: &Client, resource: &Resource, document: &Document, goes_on: bool) -> Result<Applied, String> {
+async fn create(
+    client: &Client,
+    (resource, is_custom): &(Resource, bool),
+    document: &Document,
+    goes_on: bool,
+) -> Result<Applied, String> {
     let namespace = match (resource.namespaced, document.text("/metadata/namespace")) {
         (false, _) => "",
         (true, "") => "default",
@@ -165,6 +174,7 @@ async fn create(client: &Client, resource: &Resource, document: &Document, goes_
         namespace: namespace.to_owned(),
         path: format!("{collection}/{name}"),
         name,
+        is_custom: *is_custom,
     })
 }
 

@@ -218,7 +218,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_the_caller_did_not_wait_for_is_opened_at_the_next_call() {
         let (kind, namespace, name) = ("Deployment".to_owned(), "shop".to_owned(), "web".to_owned());
-        let mut follow = Follow::new(slow(), &[Applied { kind, namespace, name, path: String::new() }]);
+        let mut follow =
+            Follow::new(slow(), &[Applied { kind, namespace, name, path: String::new(), is_custom: false }]);
         assert!(tokio::time::timeout(Duration::from_millis(100), follow.next()).await.is_err());
         let next = tokio::time::timeout(Duration::from_secs(10), follow.next()).await;
         let (applied, progress) = next.expect("the watches are open after two seconds");

@@ -16,7 +16,7 @@ const KINDS: &[(&str, &str)] = &[
 
 /// The collections to watch for these objects, each once.
 pub(crate) fn collections(applied: &[Applied]) -> Vec<(&'static str, &'static str)> {
-    let has = |kind: &str| applied.iter().any(|object| object.kind == kind);
+    let has = |kind: &str| applied.iter().any(|object| object.kind == kind && !object.is_custom);
     // A Deployment is told by its ReplicaSets.
     let wanted = |kind: &str| has(kind) || (kind == "ReplicaSet" && has("Deployment"));
     KINDS.iter().filter(|(kind, _)| wanted(kind)).copied().collect()
@@ -24,7 +24,7 @@ pub(crate) fn collections(applied: &[Applied]) -> Vec<(&'static str, &'static st
 
 /// Whether an applied object is one that becomes available.
 pub(crate) fn is_workload(applied: &Applied) -> bool {
-    KINDS.iter().any(|(kind, _)| applied.kind == *kind)
+    !applied.is_custom && KINDS.iter().any(|(kind, _)| applied.kind == *kind)
 }
 
 /// How far a workload is.
@@ -204,6 +204,7 @@ mod tests {
             namespace: "n".to_owned(),
             name: "a".to_owned(),
             path: String::new(),
+            is_custom: false,
         };
         let watched = |kinds: &[&str]| -> Vec<&str> {
             let applied: Vec<Applied> = kinds.iter().map(|kind| applied(kind)).collect();
@@ -212,5 +213,7 @@ mod tests {
         assert_eq!(watched(&["Deployment", "ConfigMap"]), ["Deployment", "ReplicaSet"]);
         assert_eq!(watched(&["ReplicationController", "Pod"]), ["ReplicationController", "Pod"]);
         assert!(watched(&["ConfigMap"]).is_empty());
+        let namesake = Applied { is_custom: true, ..applied("Deployment") };
+        assert!(collections(std::slice::from_ref(&namesake)).is_empty() && !is_workload(&namesake));
     }
 }

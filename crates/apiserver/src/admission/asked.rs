@@ -123,7 +123,8 @@ impl<'a> Admission<'a> {
     ) -> Result<(), ApiError> {
         super::delete(registry, served, &entry.name)?;
         let Some(asked) = self.0 else { return Ok(()) };
-        let live = entry.object();
+        // As the request's version has it.
+        let live = served.live(entry)?;
         // Of many that are deleted at once none is named, and each has the options of all.
         let mut chain = asked.chain(registry, Operation::Delete, served, Some(&live), "");
         if let (Some((name, value)), Value::Object(options)) = (option, &mut chain.attributes.options)

@@ -16,7 +16,7 @@ use super::policy::Request;
 use super::reinvocation::Memory;
 use super::review::Response;
 use super::webhook::Webhook;
-use super::written::{Form, Written};
+use super::written::{Form, View};
 use super::{mutating, validating};
 use crate::cel::Authorizer;
 use crate::codec::json_patch::{self, Touched};
@@ -60,12 +60,12 @@ impl<'a> Chain<'a> {
         }
     }
 
-    fn written<'w>(&'w self, object: Option<&'w Object>) -> Written<'w> {
-        Written { form: self.form, object, old: self.old }
+    fn view(&self, object: Option<&Object>) -> View<'_> {
+        View::new(self.registry, self.form, object, self.old)
     }
 
-    fn request<'r>(&'r self, written: Written<'r>) -> Request<'r> {
-        Request { registry: self.registry, attributes: &self.attributes, written, authorizer: self.authorizer }
+    fn request(&self) -> Request<'_> {
+        Request { registry: self.registry, attributes: &self.attributes, authorizer: self.authorizer }
     }
 
     /// Has mutating policies change the object.
@@ -76,7 +76,8 @@ impl<'a> Chain<'a> {
         if self.is_exempt_from_policies() || self.configuration.mutators.is_empty() {
             return Ok(());
         }
-        mutating::mutate(&self.configuration.mutators, &self.request(self.written(None)), memory, object)
+        let view = self.view(Some(object));
+        mutating::mutate(&self.configuration.mutators, &self.request(), memory, object, view)
     }
 
     /// Asks mutating webhooks, one after the other. The object is absent in a deletion.
@@ -93,38 +94,41 @@ impl<'a> Chain<'a> {
             return Ok(());
         }
         memory.begin(object.as_deref());
+        let mut view = self.view(object.as_deref());
         for hook in &self.configuration.mutating {
-            let written = self.written(object.as_deref());
-            let Some(seen) = hook.is_meant(self.registry, &self.attributes, written, self.authorizer)? else {
+            let Some(seen) = hook.is_meant(self.registry, &self.attributes, &mut view, self.authorizer)? else {
                 continue;
             };
             if memory.skips(&hook.id) {
                 continue;
             }
-            let response = hook.ask(self.registry, &self.attributes, &seen, written, true, self.deadline).await;
+            // The reference says so twice.
+            let twice = |why: String| ApiError::internal(&ApiError::internal(&why).message);
+            let shown = view.of(&seen).map_err(twice)?;
+            let response = hook.ask(self.registry, &self.attributes, &seen, shown, true, self.deadline).await;
             if let Some(response) = response.heard(warnings)?
                 && let Some(operations) = operations(hook, &response, self.deadline)?
             {
-                let Some(object) = object.as_deref_mut() else {
+                let Some(told) = view.known(&seen).0 else {
                     let name = go_quote(&hook.name);
                     return Err(ApiError::internal(&format!(
                         "admission webhook {name} attempted to modify the object, which is not supported for this operation"
                     )));
                 };
-                let shown = self.written(Some(object)).shown(self.registry, &seen)?.0;
-                let mut patched = Value::Object(shown.map(std::borrow::Cow::into_owned).unwrap_or_default());
+                let mut patched = Value::Object(told.clone());
                 json_patch::apply(&mut patched, &operations, &mut Touched::default())
                     .map_err(|why| ApiError::internal(&why.0))?;
-                let next = self.form.read(self.registry, &seen, &patched)?;
-                let before = object.clone();
-                self.form.put(self.registry, &seen, object, next)?;
-                if *object != before {
+                if view.change(self.form.read(self.registry, &seen, &patched)?) {
                     memory.change();
                 }
             }
             if hook.is_reinvoked {
                 memory.remember(hook.id.clone());
             }
+        }
+        let mutated = view.finish().map_err(ApiError::plain)?;
+        if let (Some(object), Some(mutated)) = (object.as_deref_mut(), mutated) {
+            *object = mutated;
         }
         memory.end(object.as_deref());
         Ok(())
@@ -135,23 +139,24 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// What the first of them has against the write.
     pub(super) async fn validate(&self, object: Option<&Object>, warnings: &mut Vec<String>) -> Result<(), ApiError> {
-        let written = self.written(object);
+        let mut view = self.view(object);
         if !self.is_exempt_from_policies() {
-            let policies = &self.configuration.policies;
-            validating::validate(policies, &self.request(written), warnings)?;
+            validating::validate(&self.configuration.policies, &self.request(), &mut view, object, warnings)?;
         }
         if self.is_exempt_from_webhooks() {
             return Ok(());
         }
         let mut meant = Vec::new();
         for hook in &self.configuration.validating {
-            if let Some(seen) = hook.is_meant(self.registry, &self.attributes, written, self.authorizer)? {
+            if let Some(seen) = hook.is_meant(self.registry, &self.attributes, &mut view, self.authorizer)? {
+                // Before any is asked: what converts takes none of their time.
+                view.of(&seen).map_err(|why| ApiError::internal(&why))?;
                 meant.push((hook, seen));
             }
         }
-        let asked = meant
-            .iter()
-            .map(|(hook, seen)| hook.ask(self.registry, &self.attributes, seen, written, false, self.deadline));
+        let asked = meant.iter().map(|(hook, seen)| {
+            hook.ask(self.registry, &self.attributes, seen, view.known(seen), false, self.deadline)
+        });
         let mut answers: FuturesUnordered<_> = asked.collect();
         let mut refused = Ok(());
         while let Some(answer) = answers.next().await {

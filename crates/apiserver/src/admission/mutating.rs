@@ -7,7 +7,6 @@
 //!
 //! They come before mutating webhooks, and with these see the object again that others have changed.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use muster_tree::{Value as Json, json};
@@ -17,7 +16,7 @@ use super::conditions::Verdict;
 use super::expression::{EvalError, Expression, Inputs, Values};
 use super::policy::{BUDGET, Definition, Invocation, Policy, Request, Unusable, Work};
 use super::reinvocation::Memory;
-use super::written::Form;
+use super::written::{Form, View};
 use crate::cel::Value;
 use crate::cel::admission::{Environment, Purpose};
 use crate::cel::value::Map;
@@ -83,25 +82,26 @@ pub(super) fn mutate(
     request: &Request<'_>,
     memory: &mut Memory,
     object: &mut Object,
+    mut view: View<'_>,
 ) -> Result<(), ApiError> {
     let mut failures = Failures::default();
     let mut invocations = Vec::new();
-    {
-        // Which policies a write meets is found out before any of them changes it.
-        let request = Request { written: request.written.with(object), ..*request };
-        for policy in policies {
-            for invocation in policy.invocations(&request) {
-                match invocation {
-                    Ok(invocation) => invocations.push(invocation),
-                    Err(unusable) => failures.unusable(&policy.definition, &unusable),
-                }
+    // Which policies a write meets is found out before any of them changes it.
+    for policy in policies {
+        for invocation in policy.invocations(request, &mut view) {
+            match invocation {
+                Ok(invocation) => invocations.push(invocation),
+                Err(unusable) => failures.unusable(&policy.definition, &unusable),
             }
         }
     }
     memory.begin(Some(object));
     let mut mutates = false;
     for invocation in &invocations {
-        mutates |= invoke(invocation, request, memory, object, &mut failures)?;
+        mutates |= invoke(invocation, request, memory, &mut view, &mut failures)?;
+    }
+    if let Some(mutated) = view.finish().map_err(ApiError::plain)? {
+        *object = mutated;
     }
     if mutates {
         memory.change();
@@ -115,12 +115,18 @@ fn invoke(
     invocation: &Invocation<'_, Mutations>,
     request: &Request<'_>,
     memory: &mut Memory,
-    object: &mut Object,
+    view: &mut View<'_>,
     failures: &mut Failures,
 ) -> Result<bool, ApiError> {
     let definition = invocation.definition;
     let work = &definition.compiled().work;
-    let inputs = inputs(invocation, request, object)?;
+    let inputs = match inputs(invocation, request, view) {
+        Ok(inputs) => inputs,
+        Err(why) => {
+            failures.unusable(definition, &Unusable { binding: None, why });
+            return Ok(false);
+        }
+    };
     match definition.verdict(&values(invocation, request, &inputs)) {
         Verdict::Met => {}
         Verdict::Unmet => return Ok(false),
@@ -133,16 +139,16 @@ fn invoke(
     if memory.skips(&key) {
         return Ok(false);
     }
-    let before = object.clone();
+    let before = view.known(&invocation.seen).0.cloned();
     let mut mutates = false;
     for step in &work.steps {
-        match step.apply(invocation, request, object) {
+        match step.apply(invocation, request, view) {
             Ok(()) => mutates = true,
             Err(Failure::Refused(error)) => return Err(error),
             Err(Failure::Counted(why)) => failures.of(invocation, &why),
         }
     }
-    if *object != before {
+    if view.known(&invocation.seen).0 != before.as_ref() {
         memory.change();
     }
     if work.is_reinvoked {
@@ -158,10 +164,13 @@ fn key(invocation: &Invocation<'_, Mutations>) -> String {
     format!("{}/{}/{namespace}/{name}", invocation.definition.name, invocation.binding.name)
 }
 
-fn inputs(invocation: &Invocation<'_, Mutations>, request: &Request<'_>, object: &Object) -> Result<Inputs, ApiError> {
-    let seen = &invocation.seen;
-    let (new, old) = request.written.with(object).shown(request.registry, seen)?;
-    Ok(Inputs::new(request.registry, request.attributes, seen, new.as_deref(), old.as_deref()))
+fn inputs(
+    invocation: &Invocation<'_, Mutations>,
+    request: &Request<'_>,
+    view: &mut View<'_>,
+) -> Result<Inputs, String> {
+    let (new, old) = view.of(&invocation.seen)?;
+    Ok(Inputs::new(request.registry, request.attributes, &invocation.seen, new, old))
 }
 
 fn values<'a>(invocation: &'a Invocation<'a, Mutations>, request: &'a Request<'_>, inputs: &'a Inputs) -> Values<'a> {
@@ -174,12 +183,12 @@ impl Mutation {
         &self,
         invocation: &Invocation<'_, Mutations>,
         request: &Request<'_>,
-        object: &mut Object,
+        view: &mut View<'_>,
     ) -> Result<(), Failure> {
-        let (registry, form, seen) = (request.registry, request.written.form, &invocation.seen);
+        let (registry, form, seen) = (request.registry, view.form, &invocation.seen);
         let (Self::Patch(expression) | Self::Configuration(expression)) = self;
         let made = {
-            let inputs = inputs(invocation, request, object).map_err(Failure::Refused)?;
+            let inputs = inputs(invocation, request, view)?;
             let values = values(invocation, request, &inputs);
             let value = expression.eval(&values, &mut { BUDGET }).map_err(|error| match error {
                 EvalError::One(why) | EvalError::All(why) => why,
@@ -189,8 +198,7 @@ impl Mutation {
                 Self::Configuration(_) => configuration(&value),
             }?
         };
-        let (shown, _) = request.written.with(object).shown(registry, seen).map_err(Failure::Refused)?;
-        let shown = shown.map(Cow::into_owned).unwrap_or_default();
+        let shown = view.known(seen).0.cloned().unwrap_or_default();
         let next = match made {
             Json::Array(operations) => {
                 let mut document = Json::Object(shown);
@@ -209,7 +217,8 @@ impl Mutation {
             }
             _ => return Ok(()),
         };
-        form.put(registry, seen, object, next).map_err(Failure::Refused)
+        view.change(next);
+        Ok(())
     }
 }
 

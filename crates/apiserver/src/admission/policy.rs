@@ -13,7 +13,7 @@ use super::conditions::{Conditions, Verdict};
 use super::expression::{Expression, Values};
 use super::matching::Constraints;
 use super::params::{ParamKind, ParamRef};
-use super::written::Written;
+use super::written::View;
 use crate::cel::Authorizer;
 use crate::cel::admission::Environment;
 use crate::model::{Fields as _, Object, metadata};
@@ -105,16 +105,14 @@ pub(super) struct Request<'a> {
     pub(super) registry: &'a Registry,
     /// The write.
     pub(super) attributes: &'a Attributes<'a>,
-    /// Its object.
-    pub(super) written: Written<'a>,
     /// What the user may do.
     pub(super) authorizer: &'a dyn Authorizer,
 }
 
 impl Request<'_> {
-    fn matches(&self, constraints: &Constraints) -> Result<Option<Seen>, ApiError> {
-        let (object, old) = self.written.shown(self.registry, &self.attributes.seen)?;
-        constraints.matches(self.registry, self.attributes, object.as_deref(), old.as_deref())
+    fn matches(&self, constraints: &Constraints, view: &mut View<'_>) -> Result<Option<Seen>, ApiError> {
+        let (object, old) = view.latest(&self.attributes.seen).map_err(|why| ApiError::internal(&why))?;
+        constraints.matches(self.registry, self.attributes, object, old)
     }
 }
 
@@ -136,10 +134,14 @@ impl<W: Work> Policy<W> {
     }
 
     /// How a write meets the policy, or why that cannot be found out.
-    pub(super) fn invocations(&self, request: &Request<'_>) -> Vec<Result<Invocation<'_, W>, Unusable<'_>>> {
+    pub(super) fn invocations(
+        &self,
+        request: &Request<'_>,
+        view: &mut View<'_>,
+    ) -> Vec<Result<Invocation<'_, W>, Unusable<'_>>> {
         let definition = &*self.definition;
         let unusable = |why| vec![Err(Unusable { binding: None, why })];
-        let seen = match request.matches(&definition.constraints) {
+        let seen = match request.matches(&definition.constraints, view) {
             Ok(Some(seen)) => seen,
             Ok(None) => return Vec::new(),
             Err(error) => return unusable(error.message.to_string()),
@@ -152,7 +154,7 @@ impl<W: Work> Policy<W> {
         let mut all = Vec::new();
         for binding in &self.bindings {
             let of_binding = |why| Unusable { binding: Some(binding), why };
-            match binding.constraints.as_ref().map(|constraints| request.matches(constraints)) {
+            match binding.constraints.as_ref().map(|constraints| request.matches(constraints, view)) {
                 None | Some(Ok(Some(_))) => {}
                 Some(Ok(None)) => continue,
                 Some(Err(error)) => {

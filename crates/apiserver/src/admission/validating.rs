@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Seen};
 use super::conditions::Verdict;
 use super::expression::{EvalError, Expression, Inputs, Values};
 use super::policy::{BUDGET, Binding, Definition, Invocation, Policy, Request, Work};
+use super::written::View;
 use crate::cel::Value;
 use crate::cel::admission::{Environment, Purpose};
 use crate::model::{Fields as _, Object};
@@ -67,13 +68,15 @@ impl Denied {
 pub(super) fn validate(
     policies: &[Arc<Policy<Validations>>],
     request: &Request<'_>,
+    view: &mut View<'_>,
+    object: Option<&Object>,
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
     let mut denied = Denied::default();
+    let mut known: Vec<(Seen, Inputs)> = Vec::new();
     for policy in policies {
         let name = &policy.definition.name;
-        let mut made: Option<Inputs> = None;
-        for invocation in policy.invocations(request) {
+        for invocation in policy.invocations(request, view) {
             let invocation = match invocation {
                 Ok(invocation) => invocation,
                 // Its policy says whether that matters.
@@ -85,21 +88,29 @@ pub(super) fn validate(
                 }
                 Err(_) => continue,
             };
-            let inputs = match &mut made {
-                Some(inputs) => inputs,
-                None => {
-                    let seen = &invocation.seen;
-                    let (object, old) = request.written.shown(request.registry, seen)?;
-                    let (object, old) = (object.as_deref(), old.as_deref());
-                    made.insert(Inputs::new(request.registry, request.attributes, seen, object, old))
-                }
+            let seen = &invocation.seen;
+            let at = match known.iter().position(|(of, _)| of == seen) {
+                Some(at) => at,
+                None => match view.of(seen) {
+                    Ok((object, old)) => {
+                        let inputs = Inputs::new(request.registry, request.attributes, seen, object, old);
+                        known.push((seen.clone(), inputs));
+                        known.len() - 1
+                    }
+                    Err(why) if policy.definition.fails => {
+                        let why = format!("failed to configure binding: failed to convert object version: {why}");
+                        denied.by(name, Some(invocation.binding), Denial::of(why));
+                        continue;
+                    }
+                    Err(_) => continue,
+                },
             };
-            for denial in denials(&invocation, inputs, request) {
+            for denial in denials(&invocation, &known[at].1, request) {
                 act(name, invocation.binding, denial, &mut denied, warnings);
             }
         }
     }
-    refusal(denied, request.attributes, request.written.object)
+    refusal(denied, request.attributes, object)
 }
 
 fn refusal(denied: Denied, attributes: &Attributes<'_>, object: Option<&Object>) -> Result<(), ApiError> {

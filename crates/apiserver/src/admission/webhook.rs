@@ -10,7 +10,7 @@ use super::conditions::{Conditions, Verdict};
 use super::expression::{Inputs, Values};
 use super::matching::Constraints;
 use super::review::{self, Response, Version};
-use super::written::{Shown, Written};
+use super::written::{Shown, View};
 use crate::cel::Authorizer;
 use crate::field::go_quote;
 use crate::model::{Fields as _, Object, metadata};
@@ -107,17 +107,18 @@ impl Webhook {
         &self,
         registry: &Registry,
         attributes: &Attributes<'_>,
-        written: Written<'_>,
+        view: &mut View<'_>,
         authorizer: &dyn Authorizer,
     ) -> Result<Option<Seen>, ApiError> {
-        let (object, old) = written.shown(registry, &attributes.seen)?;
-        let found = self.constraints.matches(registry, attributes, object.as_deref(), old.as_deref())?;
+        let failed = |why: String| ApiError::internal(&why);
+        let (object, old) = view.latest(&attributes.seen).map_err(failed)?;
+        let found = self.constraints.matches(registry, attributes, object, old)?;
         let Some(seen) = found else { return Ok(None) };
         if self.conditions.is_empty() {
             return Ok(Some(seen));
         }
-        let (object, old) = written.shown(registry, &seen)?;
-        let inputs = Inputs::new(registry, attributes, &seen, object.as_deref(), old.as_deref());
+        let (object, old) = view.of(&seen).map_err(failed)?;
+        let inputs = Inputs::new(registry, attributes, &seen, object, old);
         let values = Values::new(&inputs, None, Some(authorizer), &[]);
         match self.conditions.verdict(&values, self.fails) {
             Verdict::Met => Ok(Some(seen)),
@@ -132,7 +133,7 @@ impl Webhook {
         registry: &Registry,
         attributes: &Attributes<'_>,
         seen: &Seen,
-        written: Written<'_>,
+        shown: Shown<'_>,
         mutates: bool,
         deadline: Instant,
     ) -> Heard {
@@ -140,10 +141,6 @@ impl Webhook {
             let why = format!("admission webhook {} does not support dry run", go_quote(&self.name));
             return Heard { warnings: Vec::new(), response: Err(ApiError::bad_request(why)) };
         }
-        let shown = match written.shown(registry, seen) {
-            Ok(shown) => shown,
-            Err(error) => return Heard { warnings: Vec::new(), response: Err(error) },
-        };
         match self.exchange(registry, attributes, seen, shown, mutates, deadline).await {
             Ok(mut response) => {
                 let warnings = std::mem::take(&mut response.warnings);
@@ -168,8 +165,7 @@ impl Webhook {
                 .to_owned()
         })?;
         let uid = registry.generator.uid();
-        let body = review::request(version, &uid, attributes, seen, object.as_deref(), old.as_deref());
-        drop((object, old));
+        let body = review::request(version, &uid, attributes, seen, object, old);
         let until = deadline.min(Instant::now() + self.timeout);
         let answer = self.client.post(registry, body, until).await.map_err(|error| match error {
             CallError::Configuration(_) => error.to_string(),

@@ -1,6 +1,5 @@
 //! The object of a write, in the versions in which webhooks and policies want to see it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use muster_tree::Value;
@@ -24,55 +23,143 @@ pub(super) enum Form<'a> {
     Sent,
 }
 
-/// The object of a write, new and old, in some form.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Written<'a> {
+/// The object of a write, new and old, as the kinds that those who are asked about it name. What one of them changes it changes
+/// in its own kind, which is put back when another kind is asked for, and at the end: so those that name one kind see all
+/// of what others of that kind have made, also what the kind at hand does not have.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    registry: &'a Registry,
     /// The form of both.
     pub(super) form: Form<'a>,
-    /// The new one; absent in a deletion.
-    pub(super) object: Option<&'a Object>,
+    /// The new one at hand; absent in a deletion.
+    object: Option<Object>,
     /// The old one; absent in a creation.
-    pub(super) old: Option<&'a Object>,
+    old: Option<&'a Object>,
+    /// As what it has been told; where it has been changed, only that.
+    told: Vec<Told>,
+    /// The one that was asked for last.
+    last: usize,
+    is_changed: bool,
+}
+
+#[derive(Debug)]
+struct Told {
+    seen: Seen,
+    object: Option<Object>,
+    old: Option<Object>,
 }
 
 /// The object of a write, new and old, as a kind.
-pub(super) type Shown<'a> = (Option<Cow<'a, Object>>, Option<Cow<'a, Object>>);
+pub(super) type Shown<'a> = (Option<&'a Object>, Option<&'a Object>);
 
-impl<'a> Written<'a> {
-    /// With another new object.
-    pub(super) fn with<'o>(self, object: &'o Object) -> Written<'o>
-    where
-        'a: 'o,
-    {
-        Written { object: Some(object), ..self }
+impl<'a> View<'a> {
+    pub(super) fn new(
+        registry: &'a Registry,
+        form: Form<'a>,
+        object: Option<&Object>,
+        old: Option<&'a Object>,
+    ) -> Self {
+        Self { registry, form, object: object.cloned(), old, told: Vec::new(), last: 0, is_changed: false }
     }
 
     /// Both, as a kind.
     ///
     /// # Errors
-    /// 500 with what a webhook that converts has against it.
-    pub(super) fn shown(&self, registry: &Registry, seen: &Seen) -> Result<Shown<'a>, ApiError> {
-        let show = |object: Option<&'a Object>| object.map(|object| self.form.show(registry, seen, object)).transpose();
-        Ok((show(self.object)?, show(self.old)?))
+    /// What a webhook that converts has against it.
+    pub(super) fn of(&mut self, seen: &Seen) -> Result<Shown<'_>, String> {
+        if self.is_changed && self.told[0].seen != *seen {
+            self.settle()?;
+        }
+        self.last = match self.told.iter().position(|told| told.seen == *seen) {
+            Some(at) => at,
+            None => {
+                let show = |object: Option<&Object>| {
+                    object.map(|object| self.form.show(self.registry, seen, object)).transpose()
+                };
+                let told = Told { object: show(self.object.as_ref())?, old: show(self.old)?, seen: seen.clone() };
+                self.told.push(told);
+                self.told.len() - 1
+            }
+        };
+        Ok(self.told[self.last].shown())
+    }
+
+    /// The same of a kind that has been asked for.
+    pub(super) fn known(&self, seen: &Seen) -> Shown<'_> {
+        self.told.iter().find(|told| told.seen == *seen).map_or((None, None), Told::shown)
+    }
+
+    /// Both as they are now, whatever the kind; as that one, where none has been changed.
+    ///
+    /// # Errors
+    /// As of [`View::of`].
+    pub(super) fn latest(&mut self, seen: &Seen) -> Result<Shown<'_>, String> {
+        if self.is_changed { Ok(self.told[0].shown()) } else { self.of(seen) }
+    }
+
+    /// Puts another object in the place of the one that was asked for last. Whether it is another one.
+    pub(super) fn change(&mut self, mut next: Object) -> bool {
+        self.told.swap(0, self.last);
+        self.told.truncate(1);
+        self.last = 0;
+        let Some(told) = self.told.first_mut() else { return false };
+        self.form.default(self.registry, &told.seen, &mut next);
+        let changes = told.object.as_ref() != Some(&next);
+        told.object = Some(next);
+        self.is_changed |= changes;
+        changes
+    }
+
+    /// The object at hand, with all that was changed.
+    ///
+    /// # Errors
+    /// As of [`View::of`].
+    pub(super) fn finish(mut self) -> Result<Option<Object>, String> {
+        self.settle()?;
+        Ok(self.object)
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        if std::mem::take(&mut self.is_changed)
+            && let Some(Told { seen, object: Some(next), .. }) = self.told.drain(..).next()
+            && let Some(object) = &mut self.object
+        {
+            self.form.put(self.registry, &seen, object, next)?;
+        }
+        self.told.clear();
+        Ok(())
+    }
+}
+
+impl Told {
+    fn shown(&self) -> Shown<'_> {
+        (self.object.as_ref(), self.old.as_ref())
     }
 }
 
 impl<'a> Form<'a> {
-    fn show(self, registry: &Registry, seen: &Seen, object: &'a Object) -> Result<Cow<'a, Object>, ApiError> {
+    fn show(self, registry: &Registry, seen: &Seen, object: &Object) -> Result<Object, String> {
         Ok(match self {
-            Self::Sent => Cow::Borrowed(object),
+            Self::Sent => object.clone(),
             // One that has none, for its paths lead elsewhere, is refused by whoever writes it.
-            Self::Scale(served) => Cow::Owned(scale::scale_of(served, object).unwrap_or_default()),
+            Self::Scale(served) => scale::scale_of(served, object).unwrap_or_default(),
             Self::Stored(served) => match versions(registry, served, seen) {
-                Versions::Own if !served.converts() => Cow::Borrowed(object),
-                Versions::Own => Cow::Owned(served.present(object.clone())),
+                Versions::Own if !served.converts() => object.clone(),
+                Versions::Own => served.present(object.clone()),
                 // Custom objects are in the version of the request.
-                Versions::Other(other) => Cow::Owned(match other.kind.custom() {
-                    Some(_) => in_version(&other, object)?,
+                Versions::Other(other) => match other.kind.custom() {
+                    Some(custom) => custom.in_version(object, &other.resource().api_version())?,
                     None => other.present(object.clone()),
-                }),
+                },
             },
         })
+    }
+
+    /// Fills in what an object of that kind is where it is not said.
+    fn default(self, registry: &Registry, seen: &Seen, object: &mut Object) {
+        if let Self::Stored(served) = self {
+            versions(registry, served, seen).kind(served).default(object);
+        }
     }
 
     /// Reads an object that was shown as a kind and changed since.
@@ -130,16 +217,7 @@ impl<'a> Form<'a> {
     }
 
     /// Puts an object, which was shown as a kind and changed since, in the place of what is at hand.
-    ///
-    /// # Errors
-    /// 500 with what a webhook that converts has against it.
-    pub(super) fn put(
-        self,
-        registry: &Registry,
-        seen: &Seen,
-        object: &mut Object,
-        mut next: Object,
-    ) -> Result<(), ApiError> {
+    fn put(self, registry: &Registry, seen: &Seen, object: &mut Object, mut next: Object) -> Result<(), String> {
         match self {
             Self::Sent => *object = next,
             Self::Scale(_) => {
@@ -148,21 +226,15 @@ impl<'a> Form<'a> {
             }
             Self::Stored(served) => {
                 let kind = versions(registry, served, seen).kind(served);
-                kind.default(&mut next);
                 kind.to_stored(&mut next);
-                *object = if kind.custom().is_some() { in_version(served, &next)? } else { next };
+                *object = match kind.custom() {
+                    Some(custom) => custom.in_version(&next, &served.resource().api_version())?,
+                    None => next,
+                };
             }
         }
         Ok(())
     }
-}
-
-/// A custom object in another version of its kind.
-fn in_version(served: &Served, object: &Object) -> Result<Object, ApiError> {
-    let custom = served.kind.custom();
-    custom
-        .map_or_else(|| Ok(object.clone()), |custom| custom.in_version(object, &served.resource().api_version()))
-        .map_err(|why| ApiError::internal(&why))
 }
 
 /// 500 for what is no such object any more; the reference finds last that it is another one.

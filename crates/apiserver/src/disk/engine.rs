@@ -3,6 +3,7 @@
 //! A transaction is committed in two steps, each with its sync: first its pages, then the page that names them. So the page
 //! that names the last one is never wrong after a crash, and whatever is wrong is corruption, not the end of a write.
 
+use std::fs::TryLockError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -298,7 +299,12 @@ fn medium_of(file: PathBuf, new: bool) -> impl Fn() -> io::Result<Box<dyn Storag
         options.read(true).write(true).create_new(new);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let backend = redb::backends::FileBackend::new(options.open(&file)?).map_err(io::Error::other)?;
+        let opened = options.open(&file)?;
+        // Beside the folder's lock, which somebody may have taken away as a leftover.
+        if let Err(TryLockError::WouldBlock) = opened.try_lock() {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process writes it"));
+        }
+        let backend = redb::backends::FileBackend::new(opened).map_err(io::Error::other)?;
         Ok(Box::new(backend))
     }
 }

@@ -255,6 +255,10 @@ fn a_folder_is_one_processs_and_says_what_is_wrong_with_it() {
     let in_use = Folder::open(&path, false).expect_err("it is in use");
     let said = format!("{} is in use by process {}", path.display(), std::process::id());
     assert!(in_use.to_string().starts_with(&said), "{in_use}");
+    // Nor is it another one's whose lock somebody took for a leftover.
+    std::fs::remove_file(path.join("lock")).expect("it is there");
+    let in_use = Folder::open(&path, false).expect_err("its file is in use");
+    assert!(in_use.to_string().contains("another process writes it"), "{in_use}");
     Box::new(engine).close();
     drop(folder);
     let (folder, engine, _) = Folder::open(&path, false).expect("it is there");
@@ -386,6 +390,8 @@ fn a_snapshot_comes_back_whole_and_any_change_of_it_is_refused_with_the_line() {
             assert_eq!((read.version, &read.identity, &read.stored), (9, &snapshot.identity, &snapshot.stored), "{at}");
         }
     }
+    let twice = [&file[..], &file[..]].concat();
+    assert!(Snapshot::read(&twice[..]).is_err_and(|error| error.to_string().contains("something follows on the end")));
     let repacked = |text: &str| {
         use std::io::Write as _;
         let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

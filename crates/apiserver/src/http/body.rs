@@ -65,10 +65,14 @@ struct ListBody {
     form: Form,
     first: bool,
     done: bool,
+    /// What is counted of it until it is sent.
+    hold: Option<Hold>,
 }
 
 /// A list up to this many bytes goes out in one piece.
 const PIECE: usize = 256 << 10;
+/// So many pieces of a longer one are in memory at once: here, in the frames of HTTP/2, and in what TLS makes of them.
+const PIECES_ON_THEIR_WAY: usize = 4;
 
 impl Body {
     /// Nothing.
@@ -95,25 +99,32 @@ impl Body {
         Self(Kind::Stream(Box::pin(pieces)))
     }
 
-    /// How many bytes it holds that nothing else does. A list and a stored object share theirs with the storage.
+    /// How many bytes it holds that nothing else does. A stored object shares its own with the storage, as does a list but for
+    /// the pieces that are on their way.
     pub(super) fn held(&self) -> usize {
         match &self.0 {
             Kind::Whole(bytes) => bytes.as_ref().map_or(0, Bytes::len),
-            Kind::Line(..) | Kind::List(_) | Kind::Stream(_) => 0,
+            Kind::List(_) => PIECES_ON_THEIR_WAY * PIECE,
+            Kind::Line(..) | Kind::Stream(_) => 0,
         }
     }
 
     /// Counts its bytes until they are sent, wherever they wait.
     pub(super) fn hold(&mut self, hold: Hold) {
-        if let Kind::Whole(Some(bytes)) = &mut self.0 {
-            *bytes = Bytes::from_owner(Held { bytes: std::mem::take(bytes), _hold: hold });
+        match &mut self.0 {
+            Kind::Whole(Some(bytes)) => {
+                *bytes = Bytes::from_owner(Held { bytes: std::mem::take(bytes), _hold: hold });
+            }
+            Kind::List(list) => list.hold = Some(hold),
+            _ => {}
         }
     }
 
     /// `head`, which ends with an opening bracket; the objects; `]}`.
     #[must_use]
     pub fn list(head: Vec<u8>, entries: Vec<Arc<Entry>>, form: Form) -> Self {
-        let mut list = ListBody { head: Some(head), entries: entries.into_iter(), form, first: true, done: false };
+        let mut list =
+            ListBody { head: Some(head), entries: entries.into_iter(), form, first: true, done: false, hold: None };
         match list.piece() {
             Some(piece) if list.done => Self::whole(piece),
             Some(piece) => {

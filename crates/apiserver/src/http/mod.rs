@@ -43,6 +43,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use http_body::Body as _;
 use percent_encoding::percent_decode_str;
+use tokio::sync::Semaphore;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
@@ -96,6 +97,8 @@ pub struct Shared {
     in_flight: InFlight,
     /// The hashes of the OpenAPI documents.
     hashes: openapi::Hashes,
+    /// Turns of making long lists that are not sent as they are stored.
+    lists: Semaphore,
     /// What makes audit ids, from the time of the first on.
     audit_ids: OnceLock<Generator>,
     /// Who the cluster is, where that is kept.
@@ -126,6 +129,7 @@ impl Shared {
             impersonation: Impersonation::default(),
             in_flight,
             hashes: openapi::Hashes::default(),
+            lists: Semaphore::new(aside::LISTS_AT_ONCE),
             audit_ids: OnceLock::new(),
             identity,
             extensions: Extensions::default(),
@@ -427,9 +431,17 @@ impl Service {
             let options = WriteOptions::from_query(query, "CreateOptions", false, user_agent)?;
             let (body, _hold) = self.read(parts, body).await?;
             let namespace = path.namespace.unwrap_or_default();
-            let asked = reviews::Asked { shared: &self.shared, review: &review, namespace, user, options: &options };
+            let registry = &self.shared.registry;
+            let answers = Answers(&registry.authorizer, user);
+            let webhooks = admission::asked(registry, &answers, user, path, None, query);
+            let admission = Admission::new(webhooks.as_ref());
+            let shared = &self.shared;
+            let asked = reviews::Asked { shared, review: &review, namespace, user, options: &options, admission };
             let mut warnings = Vec::new();
-            let value = reviews::answer(&asked, &body, format, &mut warnings)?;
+            let value = {
+                let answered = pin!(reviews::answer(&asked, &body, format, &mut warnings));
+                in_time(webhooks.as_ref().map(|webhooks| webhooks.deadline), answered).await?
+            };
             let mut response = respond::value(201, &value, output);
             respond::warn(&mut response, &warnings);
             Ok::<_, Unread>(response)

@@ -269,7 +269,7 @@ impl Request<'_> {
                 self.object(200, &answer, output)
             }
             (Verb::Get, _) => self.get(output),
-            (Verb::List | Verb::Watch, _) => self.list_or_watch(output),
+            (Verb::List | Verb::Watch, _) => self.list_or_watch(output).await,
             (Verb::Create, None) => self.create(body, output, admission, warnings).await,
             (Verb::Create, Some(_)) => self.create_below(body, output, admission, warnings).await,
             (Verb::Update, _) => self.update(body, output, admission, warnings).await,
@@ -298,13 +298,13 @@ impl Request<'_> {
         self.object(200, &Answer::Entry(entry), output)
     }
 
-    fn list_or_watch(&self, output: Output) -> Result<Response<Body>, ApiError> {
+    async fn list_or_watch(&self, output: Output) -> Result<Response<Body>, ApiError> {
         let options = ListOptions::from_query(&self.query, self.path.watch)?;
         if options.watch {
             self.watch(&options, output)
         } else {
             let page = self.registry().list(self.served, self.namespace(), self.path.name, &options)?;
-            respond::list(self.registry(), self.served, page, output, self.query.get("includeObject"))
+            respond::list(self.shared, self.served, page, output, self.query.get("includeObject")).await
         }
     }
 
@@ -528,7 +528,7 @@ impl Request<'_> {
         let namespace = self.namespace();
         let deleted = self.registry().delete_collection(self.served, namespace, &list, &options, admission, warnings);
         let page = deleted.await?;
-        respond::list(self.registry(), self.served, page, output, self.query.get("includeObject"))
+        respond::list(self.shared, self.served, page, output, self.query.get("includeObject")).await
     }
 
     fn log(&self) -> Result<Response<Body>, ApiError> {

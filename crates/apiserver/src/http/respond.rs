@@ -5,7 +5,8 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER
 use http::{Response, StatusCode};
 use muster_tree::{Map, Value, json};
 
-use super::aside::{LONG_LIST, aside};
+use super::Shared;
+use super::aside::{aside, is_long};
 use super::body::{Body, Form};
 use super::negotiate::{self, Offer, Output, Transform};
 use super::table;
@@ -161,8 +162,8 @@ fn has_no_form(served: &Served, object: &Object, output: Output) -> bool {
 ///
 /// # Errors
 /// 406 for a transform that a list does not have; 400 for table options.
-pub fn list(
-    registry: &Registry,
+pub async fn list(
+    shared: &Shared,
     served: &Served,
     page: Page,
     output: Output,
@@ -203,9 +204,11 @@ pub fn list(
         head.extend_from_slice(b",\"items\":[");
         return Ok(with_body(200, "application/json", Body::list(head, page.entries, form)));
     }
-    let is_long = page.entries.len() >= LONG_LIST;
+    let is_long = is_long(&page.entries);
+    // Those who wait take their turns.
+    let _turn = if is_long { shared.lists.acquire().await.ok() } else { None };
     aside(is_long, || {
-        let shown = shown_list(registry, served, &page, metadata, output.transform, include)?;
+        let shown = shown_list(&shared.registry, served, &page, metadata, output.transform, include)?;
         Ok(value(200, &shown, output))
     })
 }

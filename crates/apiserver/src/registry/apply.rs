@@ -8,7 +8,7 @@ use super::options::{FieldValidation, WriteOptions};
 use super::update::{Update, check_name};
 use super::{Answer, Registry, Served, deduplicate_owners, match_namespace, set_metadata};
 use crate::model::fields::{Fields as _, metadata};
-use crate::model::{Object, Part, Resource};
+use crate::model::{Model, Object, Part, Resource};
 use crate::schema::managed::Subject;
 use crate::schema::managed::apply::{self, Configuration, Refusal};
 use crate::schema::{Validation, from_unstructured, read_json, yaml_duplicates, yaml_to_json};
@@ -151,7 +151,9 @@ impl Registry {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             catalogue.of_kind(group, version, kind)
         };
-        if let Some(custom) = subject.open.is_some().then(|| find(object.text("apiVersion"))).flatten()
+        // Whatever version the object is of: it may not be served any more.
+        let Model { group, version: written, .. } = subject.model;
+        if let Some(custom) = subject.open.and_then(|_| catalogue.of_kind(group, written, kind))
             && let Some(custom) = custom.kind.custom()
         {
             return custom.in_version(object, version);

@@ -62,10 +62,9 @@ pub fn update(
         };
         entries.retain(|e| subject.knows(text(e, "apiVersion")));
         let versions = Versions::new(*subject, convert);
-        if versions.misfit(&entries, live, new).is_some() {
-            return;
-        }
-        let mut differences = versions.differences(subresource, (live, new), difference, &entries);
+        let told = versions.before(&entries, live).and_then(|before| Ok((before, versions.after(&entries, new)?)));
+        let Ok((before, after)) = told else { return };
+        let mut differences = versions.differences(subresource, (before.as_ref(), &after), difference, &entries);
         let own = Owner {
             manager: if manager.is_empty() { "unknown" } else { manager },
             operation: "Update",

@@ -796,3 +796,35 @@ async fn the_deletion_of_a_definition_is_asked_about() {
     assert_eq!(heard[0]["name"], "paints.example.com");
     assert_eq!(heard[0]["oldObject"]["spec"]["group"], "example.com");
 }
+
+/// Webhooks are asked about reviews as about anything else; policies are not, which reviews are needed to mend.
+///
+/// Contract: API-31, API-33
+#[tokio::test]
+async fn webhooks_are_asked_about_reviews() {
+    let server = start();
+    let webhook = Webhook::start(|request, _| match request["object"]["spec"]["user"].as_str() {
+        Some("eve") => deny("nobody asks about eve"),
+        _ => allow(),
+    })
+    .await;
+    let rules = json!([{
+        "operations": ["*"], "apiGroups": ["authorization.k8s.io"], "apiVersions": ["v1"], "resources": ["*"],
+    }]);
+    server.configure("Validating", "v", &webhook.client_config(), &json!({"rules": rules})).await;
+    let review = |user: &str| {
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": user, "nonResourceAttributes": {"path": "/healthz", "verb": "get"}}})
+    };
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let answer = server.post(path, &review("bob")).await;
+    assert_eq!((answer.status, &answer.json()["status"]["allowed"]), (201, &json!(false)), "{}", answer.json());
+    let asked = &webhook.heard()[0];
+    assert_eq!((&asked["kind"]["kind"], &asked["operation"]), (&json!("SubjectAccessReview"), &json!("CREATE")));
+    let refused = server.post(path, &review("eve")).await;
+    let why = "admission webhook \"v.example.com\" denied the request: nobody asks about eve";
+    assert_eq!(told(&refused), (400, why.to_owned()));
+    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "x"}});
+    assert_eq!(server.post("/apis/authentication.k8s.io/v1/tokenreviews", &token).await.status, 201);
+    assert!(webhook.heard().iter().all(|asked| asked["kind"]["kind"] == "SubjectAccessReview"));
+}

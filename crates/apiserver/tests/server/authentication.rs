@@ -16,6 +16,7 @@ use muster_apiserver::{ApiServer, Options};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -94,6 +95,10 @@ async fn a_certificate_that_is_no_credential_is_401_unless_a_token_is_one() {
         let by_token = https.who(shown, Some(server.api.token())).await;
         assert_eq!(by_token.json()["status"]["userInfo"]["username"], "admin", "{what}");
     }
+    // `openssl x509 -req` makes such ones by itself.
+    let version_1 = Some((include_str!("../keys/version1.crt"), include_str!("../keys/version1.key")));
+    assert_eq!(https.who(version_1, None).await.status, 401);
+    assert_eq!(https.who(version_1, Some(server.api.token())).await.status, 201);
 }
 
 /// Contract: API-32
@@ -255,7 +260,7 @@ impl Https {
     /// What whoever has these credentials is answered who asks for the own name.
     async fn who(&self, certificate: Option<(&str, &str)>, token: Option<&str>) -> Answer {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("TLS versions")
             .with_root_certificates(self.trusted.clone());
@@ -264,7 +269,9 @@ impl Https {
             Some((certificate, key)) => {
                 let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).expect("PEM")];
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
-                config.with_client_auth_cert(chain, key).expect("a certificate of that key")
+                let key = provider.key_provider.load_private_key(key).expect("a key");
+                // Not looked at here: the server has to.
+                config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(CertifiedKey::new(chain, key))))
             }
         };
         let stream = TcpStream::connect(self.address).await.expect("the server accepts");

@@ -1,4 +1,8 @@
-//! Kinds whose versions a webhook tells in one another, from outside: `spec.a` of v1 is `spec.b` of v2.
+//! Kinds whose versions a webhook tells in one another, from outside: `spec.a` of v1 is `spec.b` of v2, both have `spec.x`, and only
+//! v2 has `spec.n`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
@@ -11,8 +15,9 @@ const SECOND: &str = "/apis/example.com/v2/namespaces/default/widgets";
 
 /// Defines widgets that are stored as v1.
 async fn define(server: &Server, conversion: &Value) {
-    let version = |name: &str, field: &str| {
-        let spec = json!({"type": "object", "properties": {field: {"type": "string"}}});
+    let version = |name: &str, fields: &[&str]| {
+        let fields: Value = fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
+        let spec = json!({"type": "object", "properties": fields});
         let schema = json!({"type": "object", "properties": {"spec": spec}});
         json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}})
     };
@@ -21,7 +26,7 @@ async fn define(server: &Server, conversion: &Value) {
         "metadata": {"name": "widgets.example.com"},
         "spec": {
             "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
-            "versions": [version("v1", "a"), version("v2", "b")], "conversion": conversion,
+            "versions": [version("v1", &["a", "x"]), version("v2", &["b", "n", "x"])], "conversion": conversion,
         },
     });
     let answer = server.post(DEFINITIONS, &definition).await;
@@ -38,10 +43,11 @@ fn convert(request: &Value) -> Reply {
             return Reply::Review(json!({"result": {"status": "Failed", "message": "it stays as it is"}}));
         }
         object["apiVersion"] = json!(version);
-        if let Some(spec) = object["spec"].as_object_mut()
-            && let Some(value) = spec.remove(from)
-        {
-            spec.insert(to.to_owned(), value);
+        if let Some(spec) = object["spec"].as_object_mut() {
+            spec.remove("n");
+            if let Some(value) = spec.remove(from) {
+                spec.insert(to.to_owned(), value);
+            }
         }
     }
     Reply::Review(json!({"convertedObjects": objects, "result": {"status": "Success"}}))
@@ -70,7 +76,13 @@ async fn webhooks_and_policies_see_a_custom_object_in_the_version_that_they_name
     let server = support::start();
     let webhook = Webhook::start(|request, path| match path {
         "/convert" => convert(request),
-        _ if request["operation"] == "DELETE" => allow(),
+        _ if request["operation"] == "DELETE" => {
+            let shown = &request["oldObject"];
+            match shown["apiVersion"] == "example.com/v2" && shown["spec"]["b"] == "three+" {
+                true => allow(),
+                false => Reply::Review(json!({"allowed": false, "status": {"message": shown.to_string()}})),
+            }
+        }
         _ => {
             let shown = &request["object"];
             if shown["apiVersion"] != "example.com/v2" || !shown["spec"]["a"].is_null() {
@@ -85,7 +97,9 @@ async fn webhooks_and_policies_see_a_custom_object_in_the_version_that_they_name
     let rules = json!([
         {"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["widgets"]},
     ]);
-    let hook = configuration("Mutating", "m", &webhook.client_config(), &json!({"rules": rules}));
+    let condition = "request.operation == 'DELETE' || object.apiVersion == 'example.com/v2'";
+    let fields = json!({"rules": rules, "matchConditions": [{"name": "version", "expression": condition}]});
+    let hook = configuration("Mutating", "m", &webhook.client_config(), &fields);
     let hooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
     assert_eq!(server.post(hooks, &hook).await.status, 201);
     let policies = "/apis/admissionregistration.k8s.io/v1";
@@ -94,8 +108,7 @@ async fn webhooks_and_policies_see_a_custom_object_in_the_version_that_they_name
         "spec": {
             "matchConstraints": {"resourceRules": rules},
             "validations": [{
-                "expression": "object.apiVersion == 'example.com/v2' && object.spec.b.endsWith('+')",
-                "messageExpression": "'seen: ' + object.apiVersion",
+                "expression": "(request.operation == 'DELETE' ? oldObject : object).spec.b.endsWith('+')",
             }],
         },
     });
@@ -127,8 +140,79 @@ async fn webhooks_and_policies_see_a_custom_object_in_the_version_that_they_name
     assert_eq!(server.get(&format!("{FIRST}/w")).await.json()["spec"], json!({"a": "three+"}));
 
     let refused = server.post(FIRST, &widget("v1", "stubborn", &json!({"a": "one"}))).await;
-    let why = "Internal error occurred: conversion webhook for example.com/v1, Kind=Widget failed: it stays as it is";
-    assert_eq!(told(&refused), (500, why.to_owned()));
+    assert_eq!(told(&refused), (500, format!("Internal error occurred: {STUBBORN}")));
+    // What is deleted is told in that version too, whatever it is stored as.
+    for path in [FIRST, SECOND] {
+        let deleted = server.delete(&format!("{path}/w?dryRun=All"), None).await;
+        assert_eq!(deleted.status, 200, "{}", deleted.json());
+    }
+}
+
+const STUBBORN: &str = "conversion webhook for example.com/v1, Kind=Widget failed: it stays as it is";
+
+/// Contract: API-28, API-30
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_converted_for_a_policy_is_a_failure_of_the_policy() {
+    let server = support::start();
+    let webhook = Webhook::start(|request, _| convert(request)).await;
+    define(&server, &by_webhook(&webhook)).await;
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let rules = json!([
+        {"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["widgets"]},
+    ]);
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "p"}, "spec": {"policyName": "p", "validationActions": ["Deny"]},
+    });
+    assert_eq!(server.post(&format!("{group}/validatingadmissionpolicybindings"), &binding).await.status, 201);
+    for (policy, status) in [("Fail", 422), ("Ignore", 201)] {
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "p"},
+            "spec": {
+                "failurePolicy": policy, "matchConstraints": {"resourceRules": rules},
+                "validations": [{"expression": "true"}],
+            },
+        });
+        let path = format!("{group}/validatingadmissionpolicies");
+        let _ = server.delete(&format!("{path}/p"), None).await;
+        assert_eq!(server.post(&path, &object).await.status, 201);
+        let answer = server.post(&format!("{FIRST}?dryRun=All"), &widget("v1", "stubborn", &json!({"a": "one"}))).await;
+        let (found, message) = told(&answer);
+        assert_eq!(found, status, "{message}");
+        let why = format!("failed to configure binding: failed to convert object version: {STUBBORN}");
+        assert_eq!(message.ends_with(&why), policy == "Fail", "{message}");
+    }
+}
+
+/// Contract: API-28, API-33
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn webhooks_of_one_version_see_what_others_of_it_have_made_for_one_conversion() {
+    let server = support::start();
+    let webhook = Webhook::start(|request, path| match path {
+        "/convert" => convert(request),
+        "/one" => patch(&json!([{"op": "add", "path": "/spec/n", "value": "made"}])),
+        _ if request["object"]["spec"]["n"] == "made" => allow(),
+        _ => Reply::Review(json!({"allowed": false, "status": {"message": request["object"].to_string()}})),
+    })
+    .await;
+    define(&server, &by_webhook(&webhook)).await;
+    let rules = json!([
+        {"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["widgets"]},
+    ]);
+    for name in ["one", "three", "two"] {
+        let config = json!({
+            "url": format!("https://{}/{name}", webhook.address), "caBundle": webhook.authorities(),
+        });
+        let hook = configuration("Mutating", name, &config, &json!({"rules": rules}));
+        let hooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+        assert_eq!(server.post(hooks, &hook).await.status, 201);
+    }
+    webhook.heard();
+    let made = server.post(FIRST, &widget("v1", "w", &json!({"a": "one"}))).await;
+    assert_eq!((made.status, &made.json()["spec"]), (201, &json!({"a": "one"})), "{}", made.json());
+    let conversions = webhook.heard().iter().filter(|request| !request["desiredAPIVersion"].is_null()).count();
+    assert_eq!(conversions, 2, "there and back");
 }
 
 /// Contract: API-28, API-33
@@ -203,4 +287,58 @@ async fn managers_own_fields_in_the_versions_that_they_wrote() {
     assert_eq!(apply(&server, SECOND, &second("four"), "second", false).await.status, 200);
     let same = server.merge(&format!("{FIRST}/w?fieldManager=fourth"), &json!({"spec": {"a": "four"}})).await.json();
     assert!(owned(&same).contains(&of_second()), "{same}");
+}
+
+/// What a manager does not apply any more is taken away in whatever version it applied it, or else it is told that it cannot be.
+///
+/// Contract: API-13, API-28
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_applied_in_another_version_is_taken_away_or_told() {
+    let server = support::start();
+    let fails = Arc::new(AtomicBool::new(false));
+    let webhook = {
+        let fails = Arc::clone(&fails);
+        Webhook::start(move |request, _| match fails.load(Ordering::SeqCst) {
+            true => Reply::Review(json!({"result": {"status": "Failed", "message": "it stays as it is"}})),
+            false => convert(request),
+        })
+        .await
+    };
+    define(&server, &by_webhook(&webhook)).await;
+    let both = widget("v2", "w", &json!({"b": "one", "x": "one"}));
+    assert_eq!(apply(&server, SECOND, &both, "m", false).await.status, 201);
+    let less = widget("v1", "w", &json!({"a": "one"}));
+    fails.store(true, Ordering::SeqCst);
+    assert_eq!(told(&apply(&server, FIRST, &less, "m", false).await), (500, STUBBORN.to_owned()));
+    fails.store(false, Ordering::SeqCst);
+    let applied = apply(&server, FIRST, &less, "m", false).await.json();
+    assert_eq!(applied["spec"], json!({"a": "one"}));
+}
+
+/// Contract: API-13, API-28
+#[tokio::test]
+async fn what_was_applied_in_a_version_that_is_served_no_more_is_taken_away() {
+    let server = support::start();
+    let version = |name: &str, served: bool| {
+        let text = json!({"type": "string"});
+        let spec = json!({"type": "object", "properties": {"a": text, "x": text}});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        json!({"name": name, "served": served, "storage": name == "v2", "schema": {"openAPIV3Schema": schema}})
+    };
+    let versions = |first: bool| json!([version("v1", first), version("v2", true)]);
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": versions(true),
+        },
+    });
+    assert_eq!(server.post(DEFINITIONS, &definition).await.status, 201);
+    let both = widget("v1", "w", &json!({"a": "one", "x": "one"}));
+    assert_eq!(apply(&server, FIRST, &both, "m", false).await.status, 201);
+    let own = format!("{DEFINITIONS}/widgets.example.com");
+    assert_eq!(server.merge(&own, &json!({"spec": {"versions": versions(false)}})).await.status, 200);
+    let applied = apply(&server, SECOND, &widget("v2", "w", &json!({"a": "one"})), "m", false).await;
+    assert_eq!((applied.status, &applied.json()["spec"]), (200, &json!({"a": "one"})), "{}", applied.json());
 }

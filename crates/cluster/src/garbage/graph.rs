@@ -72,6 +72,8 @@ pub struct Graph {
     pub(super) to_delete: VecDeque<Uid>,
     /// Owners whose dependents are to be orphaned.
     pub(super) to_orphan: VecDeque<Uid>,
+    /// Dependents whose owner is in another namespace, and the owner as they say that it is.
+    pub(super) misplaced: VecDeque<(Identity, Identity)>,
 }
 
 #[derive(Debug)]
@@ -291,6 +293,9 @@ impl Graph {
             let dependents: Vec<Uid> = node.dependents.iter().cloned().collect();
             let doubtful = dependents.into_iter().filter(|dependent| !self.refers_only_to(dependent, &identity));
             let doubtful: Vec<Uid> = doubtful.collect();
+            for dependent in &doubtful {
+                self.check_namespace(dependent, uid);
+            }
             self.to_delete.extend(doubtful);
         }
     }
@@ -334,10 +339,14 @@ impl Graph {
                 Some(owner) => {
                     owner.dependents.insert(uid.clone());
                     let owner_namespace = &owner.identity.namespace;
+                    let elsewhere = !owner_namespace.is_empty() && *owner_namespace != namespace;
                     doubtful |= owner.deleting_dependents
                         || !names(reference, &owner.identity)
-                        || !owner_namespace.is_empty() && *owner_namespace != namespace
+                        || elsewhere
                         || owner_namespace.is_empty() && !namespace.is_empty() && owner.is_virtual;
+                    if elsewhere {
+                        self.check_namespace(uid, &reference.uid);
+                    }
                 }
                 None => {
                     let identity = coordinates(reference, &namespace);
@@ -359,6 +368,20 @@ impl Graph {
         }
         if doubtful {
             self.to_delete.push_back(uid.clone());
+        }
+    }
+
+    /// Tells of a dependent whose owner a watch has seen in another namespace, where it can own nothing of this one.
+    fn check_namespace(&mut self, dependent: &Uid, owner: &Uid) {
+        let (Some(dependent), Some(owner)) = (self.nodes.get(dependent), self.nodes.get(owner)) else { return };
+        let elsewhere =
+            !owner.identity.namespace.is_empty() && owner.identity.namespace != dependent.identity.namespace;
+        if owner.is_virtual || !elsewhere {
+            return;
+        }
+        if let Some(reference) = dependent.owners.iter().find(|reference| reference.uid == owner.identity.uid) {
+            let claimed = coordinates(reference, &dependent.identity.namespace);
+            self.misplaced.push_back((dependent.identity.clone(), claimed));
         }
     }
 

@@ -17,8 +17,10 @@ mod work;
 use std::sync::Arc;
 
 use muster_machinery::{WorkQueue, queue::Namespaced};
+use muster_objects::event::{EventType, ObjectReference};
 use muster_objects::{Moment, Uid};
 use muster_runtime::client::Client;
+use muster_runtime::events::EventSink;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -31,6 +33,8 @@ use crate::kubelet::sleep_until;
 use crate::metadata::PartialObject;
 use crate::pod::Pod;
 
+/// Who its events are from.
+const COMPONENT: &str = "garbage-collector-controller";
 /// How many objects are worked on at once.
 const SIDE_BY_SIDE: usize = 64;
 
@@ -60,7 +64,12 @@ impl Namespaced for Key {
 }
 
 /// Runs the collector for as long as it is fed.
-pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, kinds: watch::Receiver<Arc<Kinds>>) {
+pub(crate) async fn run(
+    mut input: UnboundedReceiver<Input>,
+    client: Client,
+    kinds: watch::Receiver<Arc<Kinds>>,
+    events: EventSink,
+) {
     let clock = client.clock();
     let mut collector = Collector::default();
     let mut flights: JoinSet<(Key, Found)> = JoinSet::new();
@@ -79,13 +88,36 @@ pub(crate) async fn run(mut input: UnboundedReceiver<Input>, client: Client, kin
         tokio::select! {
             biased;
             told = input.recv() => match told {
-                Some(told) => collector.take(told),
+                Some(told) => {
+                    collector.take(told);
+                    for (dependent, owner) in collector.graph.misplaced.drain(..) {
+                        warn(&events, &dependent, &owner);
+                    }
+                }
                 None => return,
             },
             Some(done) = flights.join_next() => collector.landed(done, clock.moment()),
             () = sleep_until(wake), if wake.is_some() && flights.len() < SIDE_BY_SIDE => {}
         }
     }
+}
+
+/// Warns of a dependent whose owner is in another namespace, in the reference's words.
+fn warn(events: &EventSink, dependent: &Identity, owner: &Identity) {
+    let Identity { api_version, kind, namespace, name, uid } = dependent;
+    let about = ObjectReference {
+        api_version: api_version.to_string(),
+        kind: kind.to_string(),
+        namespace: namespace.to_string(),
+        name: name.to_string(),
+        uid: uid.clone(),
+        ..ObjectReference::default()
+    };
+    let message = format!(
+        "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace {:?}",
+        owner.api_version, owner.kind, owner.namespace, owner.name, owner.uid, &**namespace
+    );
+    events.emit(about, COMPONENT, EventType::Warning, "OwnerRefInvalidNamespace", message);
 }
 
 #[derive(Default)]

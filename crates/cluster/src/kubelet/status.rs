@@ -240,9 +240,10 @@ fn push_unit(out: &mut String, life: &Life, unit: &Unit, waits_for_init: bool, p
         _ => {}
     }
     out.push('}');
-    let resources = life.pod.extras().resources.iter().find(|(name, _)| *name == unit.name);
-    if let Some((_, told)) = resources.filter(|_| runs) {
-        out.push_str(told);
+    // Of those that can be resized.
+    if runs && probed && (!unit.init || unit.sidecar) {
+        let resources = life.pod.extras().resources.iter().find(|(name, _)| *name == unit.name);
+        out.push_str(resources.map_or(r#","resources":{}"#, |(_, told)| told));
     }
 }
 

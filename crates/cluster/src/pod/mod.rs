@@ -95,8 +95,7 @@ pub struct PodExtras {
     pub needs: Box<[Need]>,
     /// Containers that were added while it ran, to look into it.
     pub ephemeral_containers: Box<[Container]>,
-    /// What a node tells of the resources of each container, as fields of its status, by its name; of none where the pod
-    /// says nothing of resources.
+    /// What a node tells of the resources of each container that has some, as fields of its status, by its name.
     pub resources: Box<[(Arc<str>, Arc<str>)]>,
 }
 

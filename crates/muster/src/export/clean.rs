@@ -5,7 +5,7 @@ use muster_apiserver::model::fields::{Fields as _, metadata};
 use muster_tree::Value;
 
 /// Kinds whose objects come and go with the cluster that they are in, by group and kind.
-const LEFT_OUT: [(&str, &str); 16] = [
+const LEFT_OUT: [(&str, &str); 15] = [
     ("", "ComponentStatus"),
     ("", "Endpoints"),
     ("", "Event"),
@@ -13,7 +13,6 @@ const LEFT_OUT: [(&str, &str); 16] = [
     ("certificates.k8s.io", "CertificateSigningRequest"),
     ("coordination.k8s.io", "Lease"),
     ("coordination.k8s.io", "LeaseCandidate"),
-    ("discovery.k8s.io", "EndpointSlice"),
     ("events.k8s.io", "Event"),
     ("internal.apiserver.k8s.io", "StorageVersion"),
     ("networking.k8s.io", "IPAddress"),
@@ -61,13 +60,14 @@ pub(crate) fn cleaned(mut object: Object) -> Option<Object> {
         return None;
     }
     object.remove("status");
+    let said = (kind == "Service").then(|| said_of_service(metadata(&object)));
     clean_metadata(object.object_or_new("metadata"));
     match kind.as_str() {
         "Namespace" => {
             object.remove("spec");
             unlabel(&mut object, &["kubernetes.io/metadata.name"]);
         }
-        "Service" => clean_service(object.object_or_new("spec")),
+        "Service" => clean_service(object.object_or_new("spec"), said.unwrap_or_default()),
         "ServiceAccount" => drop(object.remove("secrets")),
         "Secret" if object.text("type") == "kubernetes.io/service-account-token" => drop(object.remove("data")),
         "Pod" => clean_pod(object.object_or_new("spec")),
@@ -104,6 +104,10 @@ fn is_made_by_others(object: &Object, kind: &str) -> bool {
         "FlowSchema" | "PriorityLevelConfiguration" => {
             matches!(name, "exempt" | "catch-all") || annotations.text("apf.kubernetes.io/autoupdate-spec") == "true"
         }
+        "EndpointSlice" => {
+            labels.text("endpointslice.kubernetes.io/managed-by").ends_with("controller.k8s.io")
+                || (namespace, name) == ("default", "kubernetes")
+        }
         "APIService" => !object.part("spec").contains_key("service"),
         _ => labels.text("kubernetes.io/bootstrapping") == "rbac-defaults",
     };
@@ -127,9 +131,19 @@ fn clean_metadata(metadata: &mut Object) {
     }
 }
 
-/// Addresses and ports are given by the cluster that it is in.
-fn clean_service(spec: &mut Object) {
-    if spec.text("clusterIP") != "None" {
+/// Whether somebody has said the address of a Service, and a port of its nodes: what was given is in nobody's fields.
+fn said_of_service(metadata: &Object) -> (bool, bool) {
+    let spec = |entry: &Object| entry.part("fieldsV1").part("f:spec").clone();
+    let specs: Vec<Object> = metadata.items("managedFields").map(spec).collect();
+    let address = specs.iter().any(|spec| spec.contains_key("f:clusterIP") || spec.contains_key("f:clusterIPs"));
+    let ports = specs.iter().flat_map(|spec| spec.part("f:ports").values());
+    let port = ports.filter_map(Value::as_object).any(|port| port.contains_key("f:nodePort"));
+    (address, port)
+}
+
+/// Addresses and ports are given by the cluster that it is in, but for those that were asked for.
+fn clean_service(spec: &mut Object, (address, port): (bool, bool)) {
+    if !address && spec.text("clusterIP") != "None" {
         spec.remove("clusterIP");
         spec.remove("clusterIPs");
     }
@@ -138,7 +152,7 @@ fn clean_service(spec: &mut Object) {
         spec.remove("ipFamilies");
     }
     spec.remove("healthCheckNodePort");
-    if let Some(Value::Array(ports)) = spec.get_mut("ports") {
+    if let Some(Value::Array(ports)) = spec.get_mut("ports").filter(|_| !port) {
         ports.iter_mut().filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
     }
 }
@@ -191,5 +205,51 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Null => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_tree::json;
+
+    use super::*;
+
+    fn exported(object: Value) -> Option<Value> {
+        let Value::Object(object) = object else { panic!("an object") };
+        cleaned(object).map(Value::Object)
+    }
+
+    /// Contract: API-37
+    #[test]
+    fn a_service_keeps_the_address_and_the_ports_that_somebody_asked_for() {
+        let service = |fields: Value| {
+            exported(json!({
+                "kind": "Service",
+                "metadata": {"name": "s", "managedFields": [{"fieldsV1": {"f:spec": fields}}]},
+                "spec": {"clusterIP": "10.96.0.88", "clusterIPs": ["10.96.0.88"], "ports": [{"port": 80, "nodePort": 30080}]},
+            }))
+            .expect("somebody made it")["spec"]
+                .clone()
+        };
+        let port = "k:{\"port\":80,\"protocol\":\"TCP\"}";
+        let given = json!({"f:ports": {port: {".": {}, "f:port": {}}}, "f:selector": {}});
+        assert_eq!(service(given), json!({"ports": [{"port": 80}]}));
+        let address = json!({"f:clusterIP": {}, "f:ports": {port: {"f:port": {}}}});
+        let kept = json!({"clusterIP": "10.96.0.88", "clusterIPs": ["10.96.0.88"], "ports": [{"port": 80}]});
+        assert_eq!(service(address), kept);
+        let node = json!({"f:ports": {port: {"f:port": {}, "f:nodePort": {}}}});
+        assert_eq!(service(node), json!({"ports": [{"port": 80, "nodePort": 30080}]}));
+    }
+
+    /// Contract: API-37
+    #[test]
+    fn slices_that_a_controller_keeps_are_left_out_and_others_are_not() {
+        let slice = |by: &str| {
+            let labels = json!({"endpointslice.kubernetes.io/managed-by": by});
+            exported(json!({"kind": "EndpointSlice", "metadata": {"name": "s", "labels": labels}, "endpoints": []}))
+        };
+        assert!(slice("endpointslice-controller.k8s.io").is_none());
+        assert!(slice("endpointslicemirroring-controller.k8s.io").is_none());
+        assert!(slice("somebody.example.com").is_some());
     }
 }

@@ -8,6 +8,7 @@ use muster_tree::{Map, Value, json};
 use super::Shared;
 use crate::access::User;
 use crate::access::attributes::{Attributes, ResourceAttributes};
+use crate::admission::{Admission, Operation};
 use crate::codec::{self, Format};
 use crate::field::{FieldError, Shown};
 use crate::model::{Fields as _, Object, Resource, metadata};
@@ -45,14 +46,22 @@ pub struct Asked<'a> {
     pub user: &'a User,
     /// The options.
     pub options: &'a WriteOptions,
+    /// The webhooks that are asked about it. Policies are not: reviews of access are needed to mend them.
+    pub admission: Admission<'a>,
 }
 
 /// Answers a review.
 ///
 /// # Errors
-/// 400 for a body that cannot be read or lacks what is asked about, 422 for one that asks about nothing, or too much.
-pub fn answer(asked: &Asked<'_>, body: &[u8], format: Format, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
-    let Asked { shared, review, namespace, user, options } = asked;
+/// 400 for a body that cannot be read or lacks what is asked about, 422 for one that asks about nothing, or too much, and what a
+/// webhook has against it.
+pub async fn answer(
+    asked: &Asked<'_>,
+    body: &[u8],
+    format: Format,
+    warnings: &mut Vec<String>,
+) -> Result<Value, ApiError> {
+    let Asked { shared, review, namespace, user, options, admission } = asked;
     let kind = &review.kind;
     let now = shared.registry.clock.now();
     let mut object = codec::decode(&review.model(), body, format, options.field_validation, warnings)?;
@@ -69,6 +78,7 @@ pub fn answer(asked: &Asked<'_>, body: &[u8], format: Format, warnings: &mut Vec
         now,
         &managed::versions::unconverted,
     );
+    admission.send(&shared.registry, Operation::Create, review, None, &mut object, warnings).await?;
     let none = Object::new();
     let spec = object.object("spec").unwrap_or(&none);
     let status = match &**kind {

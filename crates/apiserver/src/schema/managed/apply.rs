@@ -179,21 +179,25 @@ impl Merging<'_> {
         let (mine, mut entries): (Vec<Object>, Vec<Object>) =
             self.entries.iter().cloned().partition(|entry| own.same(Owner::of(entry)));
         let mine = mine.first();
+        // What there was has to be told in the versions of all, the manager itself among them.
+        let known = |entries: &[Object]| -> Vec<Object> {
+            entries.iter().filter(|entry| subject.knows(text(entry, "apiVersion"))).cloned().collect()
+        };
+        let present = self.present.as_object();
+        let before = self.versions.before(&known(&self.entries), present).map_err(Refusal::Malformed)?;
         let mut set = field_set(self.place, tree);
         compare::drop_ignored(&mut set, &subject, subresource);
 
         let mut next = merge(self.place, Some(&self.present), Some(tree)).unwrap_or_else(|| json!({}));
         if let Some(last) = mine.filter(|mine| owned_by(mine).is_some_and(|last| !last.is_empty())) {
-            next = prune(&self.versions, next, last, &set, &entries);
+            next = prune(&self.versions, next, last, &set, &entries).map_err(Refusal::Malformed)?;
         }
 
-        entries.retain(|e| subject.knows(text(e, "apiVersion")));
-        let (present, after) = (self.present.as_object(), next.as_object().cloned().unwrap_or_default());
-        if let Some(why) = self.versions.misfit(&entries, present, &after) {
-            return Err(Refusal::Malformed(why));
-        }
-        let difference = compare(self.root, &subject, subresource, present, &after).unwrap_or_default();
-        let differences = self.versions.differences(subresource, (present, &after), difference, &entries);
+        entries = known(&entries);
+        let new = next.as_object().cloned().unwrap_or_default();
+        let after = self.versions.after(&entries, &new).map_err(Refusal::Malformed)?;
+        let difference = compare(self.root, &subject, subresource, present, &new).unwrap_or_default();
+        let differences = self.versions.differences(subresource, (before.as_ref(), &after), difference, &entries);
         let difference = |entry: &Object| differences.get(text(entry, "apiVersion"));
         if !force {
             let conflicts = conflicts(&entries, |entry| difference(entry).map(|(changed, _)| changed));

@@ -123,14 +123,9 @@ pub(super) fn extras(pod: &str, spec: &WireSpec<'_>, interner: &mut Interner) ->
     for container in spec.init_containers.iter().chain(&spec.containers) {
         container.read_needs(interner, &mut needs);
     }
-    let containers = || spec.init_containers.iter().chain(&spec.containers);
-    let resources = if spec.resources.is_some()
-        || containers().any(|container| container.lists().any(|(_, list)| !list.is_empty()))
-    {
-        containers().map(|c| (interner.text(&c.name), interner.text(&c.told_resources()))).collect()
-    } else {
-        Box::default()
-    };
+    let containers = spec.init_containers.iter().chain(&spec.containers);
+    let resources = containers.filter(|container| container.lists().any(|(_, list)| !list.is_empty()));
+    let resources = resources.map(|c| (interner.text(&c.name), interner.text(&c.told_resources()))).collect();
     let extras = PodExtras {
         hostname: spec.hostname.as_ref().map(Text::as_box).unwrap_or_default(),
         subdomain: spec.subdomain.as_ref().map(Text::as_box).unwrap_or_default(),
