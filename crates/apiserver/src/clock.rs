@@ -77,9 +77,10 @@ mod tests {
     async fn a_clock_that_follows_the_machine_is_put_forward_where_it_is_slow() {
         // As after a sleep of an hour.
         let slept = Clock { base: machine() - 3_600_000_000_000, ..Clock::following() };
-        assert!((machine() - slept.nanos()).abs() < SLOW);
+        let (before, told, after) = (machine(), slept.nanos(), machine());
+        assert!((before..=after).contains(&told), "{before} {told} {after}");
         let still = Clock { follows: false, ..slept };
-        assert!(machine() - still.nanos() >= 3_600_000_000_000);
+        assert!(machine() - still.nanos() > 3_500_000_000_000);
         // It is not put back.
         let ahead = Clock { base: machine() + 3_600_000_000_000, ..slept };
         assert!(ahead.nanos() - machine() > 3_500_000_000_000);
