@@ -205,8 +205,9 @@ pub async fn list(
         return Ok(with_body(200, "application/json", Body::list(head, page.entries, form)));
     }
     let is_long = is_long(&page.entries);
-    // Those who wait take their turns.
-    let _turn = if is_long { shared.lists.acquire().await.ok() } else { None };
+    // Those who wait take their turns; not where a webhook is waited for, which may list something itself.
+    let calls_out = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
+    let _turn = if is_long && !calls_out { shared.lists.acquire().await.ok() } else { None };
     aside(is_long, || {
         let shown = shown_list(&shared.registry, served, &page, metadata, output.transform, include)?;
         Ok(value(200, &shown, output))
