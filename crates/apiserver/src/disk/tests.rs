@@ -258,7 +258,8 @@ fn a_folder_is_one_processs_and_says_what_is_wrong_with_it() {
     // Nor is it another one's whose lock somebody took for a leftover.
     std::fs::remove_file(path.join("lock")).expect("it is there");
     let in_use = Folder::open(&path, false).expect_err("its file is in use");
-    assert!(in_use.to_string().contains("another process writes it"), "{in_use}");
+    let why = std::error::Error::source(&in_use).map(ToString::to_string);
+    assert_eq!(why.as_deref(), Some("another process writes it"), "{in_use}");
     Box::new(engine).close();
     drop(folder);
     let (folder, engine, _) = Folder::open(&path, false).expect("it is there");
