@@ -161,15 +161,7 @@ pub fn strategic_merge(model: &Model<'_>, live: Object, patch: &mut Value) -> Re
 
 /// Records in a scale's managed fields who wrote it.
 pub fn update_scale_managed_fields(live: &Object, scale: &mut Object, manager: &str, now: Timestamp) {
-    schema::managed::update(
-        &Model::SCALE.into(),
-        Some(live),
-        scale,
-        manager,
-        "scale",
-        now,
-        &schema::managed::versions::unconverted,
-    );
+    schema::managed::update_one_version(Model::SCALE, Some(live), scale, manager, "scale", now);
 }
 
 /// Reads the body of a delete.

@@ -119,13 +119,15 @@ impl<'a> View<'a> {
         Ok(self.object)
     }
 
+    /// Puts back what was changed; where that fails it stays to be put back, so that nothing is lost.
     fn settle(&mut self) -> Result<(), String> {
-        if std::mem::take(&mut self.is_changed)
-            && let Some(Told { seen, object: Some(next), .. }) = self.told.drain(..).next()
+        if self.is_changed
+            && let Some(Told { seen, object: Some(next), .. }) = self.told.first()
             && let Some(object) = &mut self.object
         {
-            self.form.put(self.registry, &seen, object, next)?;
+            self.form.put(self.registry, seen, object, next.clone())?;
         }
+        self.is_changed = false;
         self.told.clear();
         Ok(())
     }

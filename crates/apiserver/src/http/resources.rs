@@ -408,15 +408,7 @@ impl Request<'_> {
         if self.subresource == Some(Subresource::Token) {
             let Shared { registry, authenticator, .. } = &**self.shared;
             let (id, now) = (registry.generator.uid(), registry.clock.now());
-            managed::update(
-                &Model::TOKEN_REQUEST.into(),
-                None,
-                &mut object,
-                &options.manager,
-                "token",
-                now,
-                &managed::versions::unconverted,
-            );
+            managed::update_one_version(Model::TOKEN_REQUEST, None, &mut object, &options.manager, "token", now);
             let answered = tokens::request::answer(
                 &authenticator.issuer,
                 &**registry,

@@ -11,6 +11,7 @@ use muster_tree::{Map, Value};
 
 use super::Object;
 use super::fields::{self, Set};
+use crate::model::Model;
 
 pub mod apply;
 mod check;
@@ -108,6 +109,18 @@ pub fn update(
             metadata.insert("managedFields", Value::Array(written));
         }
     }
+}
+
+/// As [`update`], of a kind whose objects are told in one version only.
+pub fn update_one_version(
+    model: Model<'_>,
+    live: Option<&Object>,
+    new: &mut Object,
+    manager: &str,
+    subresource: &str,
+    now: Timestamp,
+) {
+    update(&model.into(), live, new, manager, subresource, now, &versions::unconverted);
 }
 
 /// Takes the fields of one set out of another, both in the form in which entries carry them.

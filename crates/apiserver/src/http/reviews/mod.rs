@@ -69,15 +69,7 @@ pub async fn answer(
     for field in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.object_or_new("metadata").remove(field);
     }
-    managed::update(
-        &review.model().into(),
-        None,
-        &mut object,
-        &options.manager,
-        "",
-        now,
-        &managed::versions::unconverted,
-    );
+    managed::update_one_version(review.model(), None, &mut object, &options.manager, "", now);
     admission.send(&shared.registry, Operation::Create, review, None, &mut object, warnings).await?;
     let none = Object::new();
     let spec = object.object("spec").unwrap_or(&none);
