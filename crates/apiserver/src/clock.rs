@@ -30,7 +30,8 @@ impl Clock {
     }
 
     /// A clock that shows the machine's time also after the machine has slept, or its time was put forward: the
-    /// monotonic one stands still meanwhile. Not for where time is paused.
+    /// monotonic one stands still meanwhile. Where the machine's time is put back it is by no more than that. Not for where
+    /// time is paused.
     #[must_use]
     pub fn following() -> Self {
         Self { follows: true, ..Self::system() }
@@ -81,7 +82,7 @@ mod tests {
         assert!((before..=after).contains(&told), "{before} {told} {after}");
         let still = Clock { follows: false, ..slept };
         assert!(machine() - still.nanos() > 3_500_000_000_000);
-        // It is not put back.
+        // It is not put back by more.
         let ahead = Clock { base: machine() + 3_600_000_000_000, ..slept };
         assert!(ahead.nanos() - machine() > 3_500_000_000_000);
     }

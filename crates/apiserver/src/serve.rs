@@ -38,6 +38,7 @@ use self::idle::{Counted, Counter};
 pub use self::kubeconfig::kubeconfig;
 use self::websocket::Upgrading;
 use crate::ApiServer;
+pub use crate::http::body::Lasting;
 use crate::tls::Tls;
 
 /// How long a peer may take for its TLS handshake.
@@ -48,6 +49,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const WARN_EVERY: Duration = Duration::from_secs(60);
 /// Who has not asked anything for so long goes before all who have asked once.
 const FIRST_WORD: Duration = Duration::from_secs(3);
+/// In which turn one goes that may still ask its first.
+const NEW: u8 = 2;
 /// A connection of HTTP/2 whose peer is gone is noticed after this long, and closed after another half.
 const PING: Duration = Duration::from_secs(30);
 /// How long connections may take to finish once they are told to, or the server stops.
@@ -125,7 +128,7 @@ where
 }
 
 /// The places for connections, and who has them. Of so many and a tenth fewer, one is told to leave for each that comes: the
-/// one that has been without a request for longest. Where there are too many all the same it is closed at once; and a
+/// one that has been without a request for longest, but for those that have just come. Where there are too many all the same it is closed at once; and a
 /// further one waits where all have requests in work.
 struct Places {
     /// How many there are.
@@ -145,7 +148,7 @@ impl Places {
     async fn next(&mut self) -> OwnedSemaphorePermit {
         self.taken.retain(|(connection, _)| !connection.is_finished());
         if self.taken.len() >= self.all - self.all / 10
-            && let Some(at) = self.first_to_go(|requests| !requests.leaves())
+            && let Some(at) = self.first_to_go(|rank, requests| rank < NEW && !requests.leaves())
         {
             self.taken[at].1.leave();
         }
@@ -153,7 +156,7 @@ impl Places {
             if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
                 return place;
             }
-            match self.first_to_go(|_| true) {
+            match self.first_to_go(|_, _| true) {
                 Some(at) => self.taken.swap_remove(at).0.abort(),
                 None if self.warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) => {
                     self.warned = Some(Instant::now());
@@ -170,12 +173,13 @@ impl Places {
 
     /// Which one can be spared first: one that has said nothing for long, one that asks nothing any more, one that has said
     /// nothing yet.
-    fn first_to_go(&self, may: impl Fn(&Counter) -> bool) -> Option<usize> {
+    fn first_to_go(&self, may: impl Fn(u8, &Counter) -> bool) -> Option<usize> {
         let now = Instant::now();
         let at_rest = self.taken.iter().enumerate().filter_map(|(at, (_, requests))| {
-            let (has_asked, since) = requests.at_rest().filter(|_| may(requests))?;
-            let rank = if has_asked { 1 } else { 2 * u8::from(now.duration_since(since) < FIRST_WORD) };
-            Some((rank, since, at))
+            let (has_asked, since) = requests.at_rest()?;
+            let is_new = now.duration_since(since) < FIRST_WORD;
+            let rank = if has_asked { 1 } else { NEW * u8::from(is_new) };
+            may(rank, requests).then_some((rank, since, at))
         });
         at_rest.min().map(|(_, _, at)| at)
     }

@@ -157,14 +157,16 @@ impl Server {
     /// Lets others in, by HTTPS on this listener and through these faults.
     pub(crate) fn listen(&self, listener: std::net::TcpListener, tls: &Tls, live: &LiveFaults) -> Result<Endpoint> {
         // As Go's programs do: each connection takes one.
+        let mut patience = Patience::API;
         if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
             let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+            patience = patience.within(most);
         }
         listener.set_nonblocking(true).context("the listener")?;
         let listener = TcpListener::from_std(listener).context("the listener")?;
         let front = Front::new(self.server.guarded_service(), live.faults());
         let handle =
-            serve_service(listener, front, Some(tls), self.server.stopping(), Patience::API).context("the listener")?;
+            serve_service(listener, front, Some(tls), self.server.stopping(), patience).context("the listener")?;
         let url = format!("https://{}", reachable(handle.address()));
         Ok(Endpoint { url, token: self.server.token().to_owned(), handle })
     }

@@ -191,8 +191,31 @@ fn short(value: &Value) -> String {
     }
 }
 
-/// The documents of a text, each with the line it begins at: parted, as kubectl does, at lines that begin with `---`.
+/// The documents of a text, each with the line it begins at: parted, as kubectl does, at lines that begin with `---`,
+/// and objects of JSON that follow each other (those of `jq -c`) where each ends.
 fn split(text: &str) -> Vec<(usize, &str)> {
+    let parts = at_separators(text).into_iter();
+    parts.flat_map(|part| in_a_row(part).unwrap_or_else(|| vec![part])).collect()
+}
+
+/// Two and more objects of JSON, one behind the other.
+fn in_a_row((first_line, text): (usize, &str)) -> Option<Vec<(usize, &str)>> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    let (mut parts, mut line, mut start) = (Vec::new(), first_line, 0);
+    while let Some(object) = objects.next() {
+        object.ok()?;
+        let part = &text[start..objects.byte_offset()];
+        parts.push((line, part));
+        line += part.matches('\n').count();
+        start += part.len();
+    }
+    (parts.len() > 1).then_some(parts)
+}
+
+fn at_separators(text: &str) -> Vec<(usize, &str)> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut first_line = 1;
@@ -332,6 +355,26 @@ spec:
         let names: Vec<&str> = documents.iter().map(|d| d.text("/metadata/name")).collect();
         assert_eq!(names, ["a", "b"]);
         assert_eq!(documents[1].place_of("metadata.name").line, 4);
+    }
+
+    #[test]
+    fn objects_of_json_may_follow_each_other() {
+        let object =
+            |name: &str| format!("{{\"apiVersion\":\"v1\",\"kind\":\"A\",\n\"metadata\":{{\"name\":{name}}}}}");
+        let text = format!(
+            "# these\n---\n{}{}\n{}\n---\n{}\n",
+            object("\"a\""),
+            object("\"b\""),
+            object("\"c\""),
+            object("\"d\"")
+        );
+        let documents = parse("f", &text).unwrap();
+        let names: Vec<&str> = documents.iter().map(|it| it.text("/metadata/name")).collect();
+        assert_eq!(names, ["a", "b", "c", "d"]);
+        let lines: Vec<usize> = documents.iter().map(|it| it.place_of("metadata.name").line).collect();
+        assert_eq!(lines, [4, 5, 7, 10]);
+        let error = parse("f", &format!("{}\n{}\n", object("\"a\""), object("7"))).unwrap_err().to_string();
+        assert!(error.starts_with("f: document 2, line 4: A: metadata.name: found nothing"), "{error}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use hyper::body::{Frame as BodyFrame, Incoming};
 use maud::{DOCTYPE, html};
+use muster_apiserver::serve::Lasting;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
@@ -189,6 +190,7 @@ impl Inner {
         });
         let mut response = Response::new(StreamBody::new(events.boxed()).boxed_unsync());
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        response.extensions_mut().insert(Lasting);
         response
     }
 }

@@ -137,18 +137,18 @@ impl<'a> Admission<'a> {
     }
 
     /// Admits what is sent to a subresource with a type of its own, or to a kind that is not stored, and completes it;
-    /// `operation` is what is done with it.
+    /// `operation` is what is done with it. Who may only look at it is asked once `check` has nothing against it.
     ///
     /// # Errors
-    /// What a policy or a webhook has against it.
+    /// What a policy, a webhook or `check` has against it.
     pub async fn send(
         &self,
         registry: &Registry,
         operation: Operation,
-        resource: &Resource,
-        model: Option<Model<'static>>,
+        (resource, model): (&Resource, Option<Model<'static>>),
         object: &mut Object,
         warnings: &mut Vec<String>,
+        check: impl Fn(&Object) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let labels = registry.settings.plugins.run(Plugin::PodTopologyLabels)
             && model == Some(Model::BINDING)
@@ -160,12 +160,13 @@ impl<'a> Admission<'a> {
             Ok(())
         };
         plug_ins(object)?;
-        let Some(asked) = self.0 else { return Ok(()) };
+        let Some(asked) = self.0 else { return check(object) };
         let name =
             if operation == Operation::Create { metadata(object).text("name").to_owned() } else { String::new() };
         let attributes = asked.attributes(operation, Seen::of(resource, model), model, &name);
         let chain = asked.chain_of(registry, attributes, Form::Sent, None);
         chain.change(object, warnings, plug_ins).await?;
+        check(object)?;
         chain.validate(Some(object), warnings).await
     }
 }

@@ -100,7 +100,8 @@ pub(super) fn mutate(
     for invocation in &invocations {
         mutates |= invoke(invocation, request, memory, &mut view, &mut failures)?;
     }
-    if let Some(mutated) = view.finish().map_err(ApiError::plain)? {
+    let finished = view.finish().map_err(|why| ApiError::internal(&format!("failed to convert object: {why}")));
+    if let Some(mutated) = finished? {
         *object = mutated;
     }
     if mutates {

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::storage::Entry;
 
@@ -15,6 +16,15 @@ const LONG_LIST: usize = 500;
 const LONG_BYTES: usize = 256 << 10;
 /// So many of them are made at once, for each takes several times its size meanwhile.
 pub(super) const LISTS_AT_ONCE: usize = 2;
+
+/// So many threads may wait for webhooks that convert; the runtime has 512 in all.
+static WAITING: Semaphore = Semaphore::const_new(384);
+
+/// A turn for what may wait for such a webhook, if it does.
+pub(super) async fn turn(waits: bool) -> Option<SemaphorePermit<'static>> {
+    // It is never closed.
+    if waits { WAITING.acquire().await.ok() } else { None }
+}
 
 /// Whether it takes long to make a list of these objects that are not sent as they are stored.
 pub(super) fn is_long(entries: &[Arc<Entry>]) -> bool {

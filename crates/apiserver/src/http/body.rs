@@ -15,6 +15,10 @@ use crate::storage::{Entry, Pieces};
 /// The body of an answer.
 pub struct Body(Kind);
 
+/// Said of an answer, as an extension: it lasts for as long as its client wants, as that to a watch does.
+#[derive(Debug, Clone, Copy)]
+pub struct Lasting;
+
 enum Kind {
     Whole(Option<Bytes>),
     /// What is left of the bytes, and of the line feed.

@@ -118,13 +118,13 @@ impl Shared {
         in_flight: InFlight,
         identity: Option<Identity>,
     ) -> Self {
-        let registry = Arc::new(registry);
+        let (registry, stopping) = (Arc::new(registry), Sender::new(false));
         // Nobody has set it before.
-        let _ = registry.webhooks.set(Arc::new(Conversions::new(&registry)));
+        let _ = registry.webhooks.set(Arc::new(Conversions::new(&registry, stopping.subscribe())));
         Self {
             registry,
             metrics: Metrics::default(),
-            stopping: Sender::new(false),
+            stopping,
             authenticator,
             impersonation: Impersonation::default(),
             in_flight,
@@ -327,6 +327,7 @@ impl Service {
                             verb,
                         };
                         let waits = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
+                        let _turn = aside::turn(waits).await;
                         let handled = pin!(request.handle(&body));
                         aside_in_steps(waits || body.len() >= aside::LONG_BODY, handled).await
                     }
@@ -358,7 +359,7 @@ impl Service {
             let mut options = admission::connection(model.map_or("", |model| model.kind), path.proxied, query);
             let (connects, resource) = (Operation::Connect, served.resource());
             let admission = Admission::new(asked.as_ref());
-            admission.send(registry, connects, resource, model, &mut options, &mut warnings).await
+            admission.send(registry, connects, (resource, model), &mut options, &mut warnings, |_| Ok(())).await
         };
         let admitted = in_time(asked.as_ref().map(|asked| asked.deadline), pin!(admitted)).await;
         let found = admitted

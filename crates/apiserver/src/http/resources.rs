@@ -10,7 +10,7 @@ use http::{Method, Response};
 use muster_tree::Value;
 
 use super::admission::{self, in_time};
-use super::body::Body;
+use super::body::{Body, Lasting};
 use super::negotiate::{self, Offer, Output};
 use super::path::ResourcePath;
 use super::table::Include;
@@ -356,6 +356,7 @@ impl Request<'_> {
         };
         let mut answer = respond::with_body(200, content_type, body);
         answer.extensions_mut().insert(events);
+        answer.extensions_mut().insert(Lasting);
         Ok(answer)
     }
 
@@ -404,7 +405,9 @@ impl Request<'_> {
         let older = Resource::namespaced("", "v1", "Binding", "bindings");
         let resource = if self.path.name.is_some() { self.served.resource() } else { &older };
         let model = self.subresource.and_then(Subresource::model);
-        admission.send(self.registry(), Operation::Create, resource, model, &mut object, warnings).await?;
+        admission
+            .send(self.registry(), Operation::Create, (resource, model), &mut object, warnings, |_| Ok(()))
+            .await?;
         if self.subresource == Some(Subresource::Token) {
             let Shared { registry, authenticator, .. } = &**self.shared;
             let (id, now) = (registry.generator.uid(), registry.clock.now());

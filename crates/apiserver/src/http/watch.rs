@@ -10,7 +10,7 @@ use muster_tree::{Map, Value, json};
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
-use super::aside::aside;
+use super::aside::{aside, turn};
 use super::negotiate::Transform;
 use super::respond::partial;
 use super::table::{self, Include};
@@ -146,9 +146,11 @@ impl Watch {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             // Who tells objects in another version by a webhook waits for it.
+            let turn = turn(self.waits).await;
             if let Some(piece) = aside(self.waits, || self.ready()) {
                 return Some(piece);
             }
+            drop(turn);
             if *self.stopping.borrow_and_update() {
                 return None;
             }

@@ -33,7 +33,8 @@ impl tower::Service<Request<Incoming>> for Service {
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
         async move {
             let whole = || Full::new(Bytes::from_static(b"ok")).boxed_unsync();
-            Ok(Response::new(match request.uri().path() {
+            let path = request.uri().path();
+            let mut answer = Response::new(match path {
                 "/watch" => {
                     let first = futures::stream::once(ready(Ok(http_body::Frame::data(Bytes::from_static(b"event")))));
                     StreamBody::new(futures::StreamExt::chain(first, futures::stream::pending())).boxed_unsync()
@@ -44,7 +45,11 @@ impl tower::Service<Request<Incoming>> for Service {
                 }
                 "/large" => Full::new(Bytes::from(vec![b'x'; LARGE])).boxed_unsync(),
                 _ => whole(),
-            }))
+            });
+            if path == "/watch" {
+                answer.extensions_mut().insert(Lasting);
+            }
+            Ok(answer)
         }
         .boxed()
     }
@@ -283,7 +288,7 @@ async fn who_has_said_nothing_for_long_goes_first_and_who_has_just_come_last() {
     let request = working.begin();
     let _silent = there(&mut places, false);
     wait(1).await;
-    let first = |places: &Places| places.first_to_go(|_| true);
+    let first = |places: &Places| places.first_to_go(|_, _| true);
     assert_eq!(first(&places), Some(0), "the longest of those that have asked");
     wait(2).await;
     assert_eq!(first(&places), Some(3), "the one that has said nothing for 3 seconds");
@@ -311,12 +316,37 @@ async fn who_asks_nothing_is_told_to_leave_before_there_are_too_many() {
     }
 }
 
+/// Contract: API-01, CM-06
+#[tokio::test(start_paused = true)]
+async fn who_has_just_come_is_not_told_to_leave_while_there_are_places() {
+    let mut places = Places::new(20);
+    let all: Vec<Counter> = (0..18).map(|_| there(&mut places, false)).collect();
+    places.next().await.forget();
+    assert!(all.iter().all(|requests| !requests.leaves()));
+    tokio::time::sleep(FIRST_WORD).await;
+    places.next().await.forget();
+    assert_eq!(all.iter().filter(|requests| requests.leaves()).count(), 1);
+    assert_eq!(places.taken.len(), 18);
+    // And where there is none it goes.
+    let mut places = Places::new(1);
+    let _new = there(&mut places, false);
+    places.free.forget_permits(1);
+    assert!(places.next().now_or_never().is_none());
+    assert!(places.taken.is_empty());
+}
+
+#[test]
+fn there_are_no_more_connections_than_half_of_the_files() {
+    let most = |files| Patience::API.within(files).connections;
+    assert_eq!((most(1 << 20), most(1_024), most(1), most(u64::MAX)), (4_000, 512, 1, 4_000));
+}
+
 /// A connection that is to leave answers what it has been asked, and takes no more.
 ///
 /// Contract: API-01, CM-06
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_is_to_leave_ends_once_it_has_answered() {
-    for asks in [false, true] {
+    for asks in [None, Some(("/slow", 2)), Some(("/large", LARGE))] {
         let (near, far) = tokio::io::duplex(1 << 16);
         let (_stop, stopping) = tokio::sync::watch::channel(false);
         let (requests, peer) = (Counter::new(), SocketAddr::from(([127, 0, 0, 1], 0)));
@@ -325,16 +355,18 @@ async fn a_connection_that_is_to_leave_ends_once_it_has_answered() {
         let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await.unwrap();
         let ended = tokio::spawn(connection);
         sender.send_request(request("/")).await.unwrap().into_body().collect().await.unwrap();
-        let slow = asks.then(|| tokio::spawn(sender.send_request(request("/slow"))));
+        let slow = asks.map(|(path, length)| (tokio::spawn(sender.send_request(request(path))), length));
         tokio::time::sleep(Duration::from_secs(1)).await;
         requests.leave();
-        if let Some(slow) = slow {
+        if let Some((slow, length)) = slow {
             let answer = slow.await.unwrap().unwrap();
-            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
+            // It takes its time to read it.
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes().len(), length);
         }
         let begun = Instant::now();
         let _ = ended.await;
-        assert!(begun.elapsed() < Duration::from_secs(6), "asks: {asks}");
+        assert!(begun.elapsed() < Duration::from_secs(6), "asks: {asks:?}");
     }
 }
 
@@ -351,8 +383,7 @@ async fn where_answers_are_short_none_is_waited_for_long() {
     narrow.initial_stream_window_size(0);
     let (mut sender, connection) = narrow.handshake(TokioIo::new(near)).await.unwrap();
     tokio::spawn(connection);
-    // A watch is nothing here.
-    let _unread = sender.send_request(request("/large?watch=1")).await.unwrap();
+    let _unread = sender.send_request(request("/large")).await.unwrap();
     let begun = Instant::now();
     tokio::time::timeout(Duration::from_secs(3600), serving).await.expect("it ends").unwrap();
     assert!((10..=16).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
@@ -363,14 +394,47 @@ async fn where_answers_are_short_none_is_waited_for_long() {
 /// Contract: API-01, CM-06
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_does_not_read_its_answer_is_closed_after_a_minute() {
+    // What is no watch does not last because somebody says that it is one, nor by what is asked beside it.
+    for (path, beside) in [("/large", false), ("/large?watch=1", false), ("/large", true)] {
+        let mut narrow = http2::Builder::new(TokioExecutor::new());
+        narrow.initial_stream_window_size(0);
+        let (mut sender, connection) = narrow.handshake(TokioIo::new(connect(None))).await.unwrap();
+        let ended = tokio::spawn(connection);
+        let start = Instant::now();
+        let _unread = sender.send_request(request(path)).await.unwrap();
+        let asking = tokio::spawn(async move {
+            let mut answers = Vec::new();
+            if beside {
+                loop {
+                    tokio::time::sleep(Duration::from_secs(20)).await;
+                    answers.push(sender.send_request(request("/")).await);
+                }
+            }
+            // A client that nobody has any more would end the connection.
+            std::future::pending::<()>().await;
+            drop((sender, answers));
+        });
+        let _ = tokio::time::timeout(Duration::from_secs(3600), ended).await.expect("closed within the hour");
+        let (limit, took) = (Duration::from_secs(60), start.elapsed());
+        assert!((limit..=limit + FAREWELL).contains(&took), "{path}, beside others: {beside}: {took:?}");
+        asking.abort();
+    }
+    // A watch may be beside it, and somebody who reads slowly is no such peer.
     let mut narrow = http2::Builder::new(TokioExecutor::new());
-    narrow.initial_stream_window_size(0);
+    narrow.initial_stream_window_size(1 << 16);
     let (mut sender, connection) = narrow.handshake(TokioIo::new(connect(None))).await.unwrap();
-    let ended = tokio::spawn(connection);
-    let start = Instant::now();
-    let _unread = sender.send_request(request("/large")).await.unwrap();
-    let _ = tokio::time::timeout(Duration::from_secs(3600), ended).await.expect("closed within the hour");
-    assert_eq!(start.elapsed(), Duration::from_secs(60) + FAREWELL);
+    tokio::spawn(connection);
+    let (mut large, mut read) = (sender.send_request(request("/large")).await.unwrap().into_body(), 0);
+    while let Some(frame) = large.frame().await {
+        let data = frame.unwrap().into_data().unwrap();
+        read += data.len();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    assert_eq!(read, LARGE);
+    let _watched = sender.send_request(request("/watch")).await.unwrap();
+    let unread = sender.send_request(request("/large")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(unread.into_body().collect().await.unwrap().to_bytes().len(), LARGE);
 }
 
 /// What asks for a WebSocket, and is more than fits into a narrow pipe.

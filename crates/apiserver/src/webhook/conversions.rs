@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use muster_tree::Value;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
 use super::Client;
@@ -21,6 +22,8 @@ use crate::registry::Registry;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How much longer is waited for a call that has run out of time to say so.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long it may still take when the server stops.
+const LAST: Duration = Duration::from_secs(3);
 /// So many clients are kept.
 const MOST_CLIENTS: usize = 256;
 
@@ -30,13 +33,14 @@ pub struct Conversions {
     registry: Weak<Registry>,
     clients: Mutex<BTreeMap<String, Arc<Client>>>,
     runtime: OnceLock<Option<Runtime>>,
+    stopping: Receiver<bool>,
 }
 
 impl Conversions {
-    /// A caller for a registry, by which it finds Services.
+    /// A caller for a registry, by which it finds Services. Once `stopping` is true nobody waits for long any more.
     #[must_use]
-    pub fn new(registry: &Arc<Registry>) -> Self {
-        Self { registry: Arc::downgrade(registry), clients: Mutex::default(), runtime: OnceLock::new() }
+    pub fn new(registry: &Arc<Registry>, stopping: Receiver<bool>) -> Self {
+        Self { registry: Arc::downgrade(registry), clients: Mutex::default(), runtime: OnceLock::new(), stopping }
     }
 
     /// The client of a webhook, which keeps its connections.
@@ -72,10 +76,19 @@ impl Caller for Conversions {
         let runtime = runtime.as_ref().ok_or("there is no thread to call it from")?;
         let client = self.client(config);
         let (answer, wait) = mpsc::channel();
+        let mut stopping = self.stopping.clone();
         runtime.spawn(async move {
-            let called = client.post(&registry, Bytes::from(body), Instant::now() + PATIENCE).await;
-            // Who does not wait any more needs no answer.
-            let _ = answer.send(called);
+            let stopped = async {
+                let _ = stopping.wait_for(|stops| *stops).await;
+                tokio::time::sleep(LAST).await;
+            };
+            tokio::select! {
+                // Who does not wait any more needs no answer.
+                called = client.post(&registry, Bytes::from(body), Instant::now() + PATIENCE) => {
+                    let _ = answer.send(called);
+                }
+                () = stopped => {}
+            }
         });
         let called = wait.recv_timeout(PATIENCE + GRACE).map_err(|_| "context deadline exceeded".to_owned())?;
         let answer = called.map_err(|error| error.to_string())?;

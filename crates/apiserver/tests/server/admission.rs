@@ -824,6 +824,12 @@ async fn webhooks_are_asked_about_reviews() {
     let refused = server.post(path, &review("eve")).await;
     let why = "admission webhook \"v.example.com\" denied the request: nobody asks about eve";
     assert_eq!(told(&refused), (400, why.to_owned()));
+    // One that says nothing is refused before anybody is asked.
+    webhook.heard();
+    let nothing =
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": "bob"}});
+    assert_eq!(server.post(path, &nothing).await.status, 422);
+    assert!(webhook.heard().is_empty());
     let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "x"}});
     assert_eq!(server.post("/apis/authentication.k8s.io/v1/tokenreviews", &token).await.status, 201);
     assert!(webhook.heard().iter().all(|asked| asked["kind"]["kind"] == "SubjectAccessReview"));

@@ -215,6 +215,52 @@ async fn webhooks_of_one_version_see_what_others_of_it_have_made_for_one_convers
     assert_eq!(conversions, 2, "there and back");
 }
 
+/// Contract: API-28, API-30, B-34
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_of_one_version_see_what_those_of_another_have_made() {
+    let server = support::start();
+    let webhook = Webhook::start(|request, _| match request["objects"][0]["spec"]["b"] == "never+" {
+        true => Reply::Review(json!({"result": {"status": "Failed", "message": "it stays as it is"}})),
+        false => convert(request),
+    })
+    .await;
+    define(&server, &by_webhook(&webhook)).await;
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    for (name, version, field) in [("p1", "v2", "b"), ("p2", "v1", "a"), ("p3", "v2", "b")] {
+        let expression =
+            format!("[JSONPatch{{op: 'replace', path: '/spec/{field}', value: object.spec.{field} + '+'}}]");
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "reinvocationPolicy": "Never",
+                "matchConstraints": {"matchPolicy": "Equivalent", "resourceRules": [{
+                    "operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": [version],
+                    "resources": ["widgets"],
+                }]},
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+            },
+        });
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+            "metadata": {"name": name}, "spec": {"policyName": name},
+        });
+        for (plural, object) in [("mutatingadmissionpolicies", policy), ("mutatingadmissionpolicybindings", binding)] {
+            let answer = server.post(&format!("{group}/{plural}"), &object).await;
+            assert_eq!(answer.status, 201, "{}", answer.json());
+        }
+    }
+    let made = server.post(FIRST, &widget("v1", "w", &json!({"a": "one"}))).await;
+    assert_eq!((made.status, &made.json()["spec"]), (201, &json!({"a": "one+++"})), "{}", made.json());
+    for name in ["p2", "p3"] {
+        server.delete(&format!("{group}/mutatingadmissionpolicies/{name}"), None).await;
+    }
+    let refused = server.post(FIRST, &widget("v1", "x", &json!({"a": "never"}))).await;
+    let why = "Internal error occurred: failed to convert object: conversion webhook for example.com/v2, Kind=Widget failed: it \
+        stays as it is";
+    assert_eq!((told(&refused), &refused.json()["reason"]), ((500, why.to_owned()), &json!("InternalError")));
+}
+
 /// Contract: API-28, API-33
 #[tokio::test]
 async fn without_a_webhook_only_the_version_is_another() {

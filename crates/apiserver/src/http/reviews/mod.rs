@@ -70,8 +70,24 @@ pub async fn answer(
         object.object_or_new("metadata").remove(field);
     }
     managed::update_one_version(review.model(), None, &mut object, &options.manager, "", now);
-    admission.send(&shared.registry, Operation::Create, review, None, &mut object, warnings).await?;
     let none = Object::new();
+    let check = |object: &Object| {
+        let spec = object.object("spec").unwrap_or(&none);
+        match &**kind {
+            "SelfSubjectReview" => Ok(()),
+            "SelfSubjectRulesReview" if spec.text("namespace").is_empty() => {
+                Err(ApiError::bad_request("no namespace on request"))
+            }
+            "SelfSubjectRulesReview" => Ok(()),
+            "TokenReview" if spec.text("token").is_empty() => {
+                Err(ApiError::bad_request("token is required for TokenReview in authentication"))
+            }
+            "TokenReview" => Ok(()),
+            "SelfSubjectAccessReview" => validate(asked, object, spec, user),
+            _ => validate(asked, object, spec, &subject(spec)),
+        }
+    };
+    admission.send(&shared.registry, Operation::Create, (review, None), &mut object, warnings, check).await?;
     let spec = object.object("spec").unwrap_or(&none);
     let status = match &**kind {
         "SelfSubjectReview" => {
@@ -79,11 +95,11 @@ pub async fn answer(
             return Ok(written(review, Some(metadata), None, json!({"userInfo": user.info()})));
         }
         "SelfSubjectRulesReview" => {
-            return rules(asked, spec.text("namespace")).map(|status| written(review, None, Some(json!({})), status));
+            return Ok(written(review, None, Some(json!({})), rules(asked, spec.text("namespace"))));
         }
-        "TokenReview" => token(asked, spec, now)?,
-        "SelfSubjectAccessReview" => access(asked, &object, spec, user)?,
-        _ => access(asked, &object, spec, &subject(spec))?,
+        "TokenReview" => token(asked, spec, now),
+        "SelfSubjectAccessReview" => access(asked, spec, user),
+        _ => access(asked, spec, &subject(spec)),
     };
     let (metadata, spec) = (object.get("metadata").cloned(), object.get("spec").cloned());
     Ok(written(review, metadata, spec, status))
@@ -117,33 +133,26 @@ fn match_namespace(object: &mut Object, review: &Resource, namespace: &str) -> R
 }
 
 /// The status of a review of a token.
-fn token(asked: &Asked<'_>, spec: &Object, now: Timestamp) -> Result<Value, ApiError> {
-    let token = spec.text("token");
-    if token.is_empty() {
-        return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
-    }
+fn token(asked: &Asked<'_>, spec: &Object, now: Timestamp) -> Value {
     let mut audiences: Vec<String> = spec.strings("audiences").map(str::to_owned).collect();
     if audiences.is_empty() {
         audiences = asked.shared.authenticator.issuer.audiences().to_vec();
     }
     let Shared { registry, authenticator, .. } = asked.shared;
     // What follows a blank is no part of a token.
-    let token = token.trim_end().split(' ').next().unwrap_or_default();
+    let token = spec.text("token").trim_end().split(' ').next().unwrap_or_default();
     if token.is_empty() && authenticator.allows_anonymous() {
         // Who shows no token is nobody, and known as that.
-        return Ok(json!({"authenticated": true, "user": User::anonymous().info(), "audiences": audiences}));
+        return json!({"authenticated": true, "user": User::anonymous().info(), "audiences": audiences});
     }
-    Ok(match authenticator.recognise(token, &audiences, &**registry, now) {
+    match authenticator.recognise(token, &audiences, &**registry, now) {
         Ok(found) => json!({"authenticated": true, "user": found.user.info(), "audiences": found.audiences}),
         Err(why) => json!({"user": {}, "error": why}),
-    })
+    }
 }
 
 /// The status of a review of all that a user may do in a namespace.
-fn rules(asked: &Asked<'_>, namespace: &str) -> Result<Value, ApiError> {
-    if namespace.is_empty() {
-        return Err(ApiError::bad_request("no namespace on request"));
-    }
+fn rules(asked: &Asked<'_>, namespace: &str) -> Value {
     let found = asked.shared.registry.authorizer.rules_for(asked.user, namespace, |missing| missing.to_string());
     let of_resources = found.rules.iter().filter(|rule| !rule.resources.is_empty()).map(|rule| {
         let mut out = json!({"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources});
@@ -161,7 +170,7 @@ fn rules(asked: &Asked<'_>, namespace: &str) -> Result<Value, ApiError> {
     if !found.errors.is_empty() {
         status["evaluationError"] = json!(crate::access::rbac::aggregate(&found.errors));
     }
-    Ok(status)
+    status
 }
 
 /// The user that a review of somebody else's access names.
@@ -179,8 +188,7 @@ fn subject(spec: &Object) -> User {
 }
 
 /// The status of a review of access.
-fn access(asked: &Asked<'_>, object: &Object, spec: &Object, user: &User) -> Result<Value, ApiError> {
-    validate(asked, object, spec, user)?;
+fn access(asked: &Asked<'_>, spec: &Object, user: &User) -> Value {
     let attributes = match (spec.object("resourceAttributes"), spec.object("nonResourceAttributes")) {
         (Some(asked), _) => Attributes::Resource(ResourceAttributes {
             verb: asked.text("verb").into(),
@@ -204,7 +212,7 @@ fn access(asked: &Asked<'_>, object: &Object, spec: &Object, user: &User) -> Res
     if !ignored.is_empty() {
         status["evaluationError"] = json!(ignored.join("; "));
     }
-    Ok(status)
+    status
 }
 
 fn validate(asked: &Asked<'_>, object: &Object, spec: &Object, user: &User) -> Result<(), ApiError> {
