@@ -174,6 +174,10 @@ impl FieldError {
         };
         Self { kind: ErrorKind::NotSupported, field: field.into(), value: Some(value.into()), detail }
     }
+    /// `Internal error: <detail>`.
+    pub fn internal(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Internal, field: field.into(), value: None, detail: detail.into() }
+    }
     /// `Invalid value: <detail>`, where the value would not help.
     pub fn wrong(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Invalid, field: field.into(), value: None, detail: detail.into() }

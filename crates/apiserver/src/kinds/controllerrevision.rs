@@ -5,12 +5,14 @@ use muster_tree::Value;
 use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row};
 use crate::field::FieldError;
 use crate::model::{Fields as _, metadata};
+use crate::validation::meta::Look;
 use crate::validation::{Errors, IMMUTABLE, Path, non_negative};
 
 /// What a controller's object once was.
 pub(super) fn kind() -> Row {
     Row {
         validate,
+        metadata: Look::BOTH,
         immutable: &[("/data", IMMUTABLE)],
         columns: &COLUMNS,
         ..Row::new(Resource::namespaced("apps", "v1", "ControllerRevision", "controllerrevisions"))

@@ -18,7 +18,7 @@ pub(super) fn kind() -> Row {
         prepare,
         validate: rules::validate_replication_controller,
         validate_part: |_, object, _, errors| rules::validate_replica_set_status(object, errors),
-        warnings: rules::warnings,
+        warnings,
         columns: &COLUMNS,
         scale_selector,
         ..Row::new(
@@ -30,6 +30,11 @@ pub(super) fn kind() -> Row {
                 .stored_under("controllers"),
         )
     }
+}
+
+/// Of an update they are those that a change back would have, as in the reference.
+fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
+    old.map_or_else(|| rules::warnings(object, None), |old| rules::template_warnings(old, Some(object)))
 }
 
 static COLUMNS: [Column; 8] = [

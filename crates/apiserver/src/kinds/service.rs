@@ -180,10 +180,10 @@ impl Kind for Service {
     }
 }
 
-/// What has no addresses has no traffic of its own.
+/// What has no addresses has no traffic of its own. A policy that there is not stays, to be refused.
 fn drop_traffic_policy(object: &mut Object) {
     let spec = object.object_or_new("spec");
-    if !needs_cluster_ip(spec) {
+    if !needs_cluster_ip(spec) && matches!(spec.text("internalTrafficPolicy"), "Cluster" | "Local") {
         spec.remove("internalTrafficPolicy");
     }
 }

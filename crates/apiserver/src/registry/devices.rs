@@ -7,7 +7,7 @@ use super::{Registry, Served};
 use crate::access::attributes::{Attributes, ResourceAttributes, forbidden};
 use crate::access::tokens::Objects;
 use crate::access::{NODE_NAME, User, service_account};
-use crate::field::{ErrorKind, FieldError, go_quote};
+use crate::field::{FieldError, go_quote};
 use crate::kinds::devices::GROUP;
 use crate::model::{Fields as _, Object, Part, metadata};
 use crate::validation::devices::DeviceId;
@@ -53,7 +53,7 @@ impl Registry {
         let Some(namespace) = Objects::find(self, "namespaces", "", name) else {
             let missing = format!("namespaces {} not found", go_quote(name));
             let detail = format!("could not retrieve namespace to verify admin access: {missing}");
-            return Some(FieldError { kind: ErrorKind::Internal, field, value: None, detail });
+            return Some(FieldError::internal(field, detail));
         };
         (metadata(&namespace).part("labels").text(ADMIN_LABEL) != "true").then(|| {
             let why =

@@ -3,7 +3,10 @@
 use muster_tree::Value;
 
 use crate::field::FieldError;
-use crate::model::{Object, fields::Fields};
+use crate::model::{
+    Object,
+    fields::{Fields, metadata},
+};
 
 use super::workload::{not_more, validate_collisions, validate_counts, validate_selector_and_template};
 use super::{Errors, Path, internal, intstr, non_negative};
@@ -19,6 +22,9 @@ pub fn validate(object: &Object, old: Option<&Object>, errors: &mut Errors) {
     validate_strategy(spec.object("strategy").unwrap_or(&empty), errors);
     non_negative(spec.int("minReadySeconds"), &SPEC.child("minReadySeconds"), errors);
     non_negative(spec.int("revisionHistoryLimit"), &SPEC.child("revisionHistoryLimit"), errors);
+    // Where `apps/v1beta1` had a field.
+    let version = metadata(object).part("annotations").text("deprecated.deployment.rollback.to");
+    non_negative(version.parse().unwrap_or(0), &SPEC.child("rollback").child("version"), errors);
     if let Some(deadline) = spec.maybe_int("progressDeadlineSeconds") {
         let path = SPEC.child("progressDeadlineSeconds");
         non_negative(deadline, &path, errors);

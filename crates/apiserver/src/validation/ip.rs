@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::field::{FieldError, go_quote};
+use crate::field::{FieldError, Shown, go_quote};
 
 use super::{Errors, Path};
 
@@ -237,10 +237,38 @@ pub fn validate_interface_address(value: &str, path: &Path<'_>, errors: &mut Err
     }
 }
 
+/// Complains of addresses (or networks) that are not one of each family, where they are several: `families` says of each
+/// whether it is IPv6, or what is said of one that cannot be read.
+pub fn one_of_each_family(
+    families: &[Result<bool, String>],
+    (path, found, what): (&Path<'_>, Shown, &str),
+    cannot: &str,
+    errors: &mut Errors,
+) {
+    if families.len() < 2 {
+        return;
+    }
+    let unread = families.iter().find_map(|family| family.as_ref().err());
+    if let Some(why) = unread {
+        errors.push(FieldError::internal(path, format!("{cannot} dual stack with error:{why}")));
+    }
+    let dual = unread.is_none() && families.contains(&Ok(true)) && families.contains(&Ok(false));
+    if !dual || families.len() > 2 {
+        let why = format!("may specify no more than one {what} for each IP family");
+        errors.push(FieldError::invalid(path, found, why));
+    }
+}
+
+/// Whether an address is IPv6: an IPv4-mapped one is not.
+#[must_use]
+pub fn is_ipv6(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_none())
+}
+
 /// Whether the CIDR is IPv6; `None` where it is no CIDR.
 #[must_use]
 pub fn cidr_is_ipv6(value: &str) -> Option<bool> {
-    Cidr::parse(value).map(|cidr| cidr.ip.is_ipv6())
+    Cidr::parse(value).map(|cidr| is_ipv6(cidr.ip))
 }
 
 /// Whether a network lies within another one and is smaller than it; `None` where either is no CIDR.

@@ -1,10 +1,11 @@
 //! Nodes (API-17).
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use muster_tree::Value;
 
-use crate::field::{FieldError, Shown};
+use crate::field::{FieldError, Shown, go_quote};
 use crate::model::{Object, fields::Fields};
 
 use super::pod::resources::{is_integer_resource, validate_quantity_value};
@@ -18,21 +19,59 @@ pub fn validate(node: &Object, errors: &mut Errors) {
     // Upstream names taints under metadata; so do we.
     validate_taints(spec, &meta.child("taints"), errors);
     validate_resources(node, errors);
+    let swap = node.part("status").part("nodeInfo").part("swap").maybe_int("capacity");
+    if let Some(capacity) = swap.filter(|capacity| *capacity <= 0) {
+        // The path is the reference's.
+        errors.push(FieldError::invalid("metadata.nodeSwapStatus.capacity", capacity, "must be greater than zero"));
+    }
+    validate_features(node, errors);
     let spec_path = Path::new("spec");
     let path = spec_path.child("podCIDRs");
     let cidrs: Vec<&str> = spec.strings("podCIDRs").collect();
     for (i, cidr) in cidrs.iter().enumerate() {
         ip::validate_legacy_cidr(cidr, &path.index(i), errors);
     }
-    if cidrs.len() > 1 {
-        let families: Vec<Option<bool>> = cidrs.iter().map(|c| ip::cidr_is_ipv6(c)).collect();
-        let dual = families.contains(&Some(true)) && families.contains(&Some(false));
-        if families.iter().all(Option::is_some) && (!dual || cidrs.len() > 2) {
-            errors.push(FieldError::invalid(
-                path,
-                &Value::from(spec.list("podCIDRs").to_vec()),
-                "may specify no more than one CIDR for each IP family",
-            ));
+    let family = |(at, cidr): (usize, &&str)| {
+        let no_cidr = || format!("invalid CIDR[{at}]: <nil> (invalid CIDR address: {cidr})");
+        ip::cidr_is_ipv6(cidr).ok_or_else(no_cidr)
+    };
+    let families: Vec<Result<bool, String>> = cidrs.iter().enumerate().map(family).collect();
+    let found = Shown::from(&Value::from(spec.list("podCIDRs").to_vec()));
+    ip::one_of_each_family(&families, (&path, found, "CIDR"), "invalid PodCIDRs. failed to check with", errors);
+}
+
+/// The features that a node says it has: names in order.
+fn validate_features(node: &Object, errors: &mut Errors) {
+    const FORM: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., \
+        MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
+    let status = Path::new("status");
+    let list = status.child("declaredFeatures");
+    let features: Vec<&str> = node.part("status").strings("declaredFeatures").collect();
+    for (at, feature) in features.iter().enumerate() {
+        let well_formed = |(nth, part): (usize, &str)| {
+            part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                && part.starts_with(
+                    |first: char| if nth == 0 { first.is_ascii_uppercase() } else { first.is_ascii_alphabetic() },
+                )
+        };
+        let why = match feature.len() {
+            254.. => Some("must be no more than 253 characters"),
+            _ if !feature.split('/').enumerate().all(well_formed) => Some(FORM),
+            _ => None,
+        };
+        if let Some(why) = why {
+            let why = format!("invalid feature name {}: {why}", go_quote(feature));
+            errors.push(FieldError::invalid(list.index(at), *feature, why));
+        }
+        if let Some(next) = features.get(at + 1) {
+            match feature.cmp(next) {
+                Ordering::Less => {}
+                Ordering::Equal => errors.push(FieldError::duplicate(list.index(at + 1), *next)),
+                Ordering::Greater => {
+                    let why = "list must be sorted alphabetically";
+                    errors.push(FieldError::invalid(list.index(at + 1), *next, why));
+                }
+            }
         }
     }
 }
@@ -43,6 +82,7 @@ pub fn validate_change(node: &Object, old: &Object, errors: &mut Errors) {
     let spec = node.object("spec").unwrap_or(&empty);
     let before = old.object("spec").unwrap_or(&empty);
     validate_resources(node, errors);
+    validate_features(node, errors);
     let status_path = Path::new("status");
     let addresses = status_path.child("addresses");
     let mut seen = BTreeSet::new();

@@ -53,7 +53,7 @@ fn validate_change(claim: &Object, old: &Object, spec: &Object, before: &Object,
         if annotated.as_deref().unwrap_or_default() != was_annotated.as_deref().unwrap_or_default() {
             let meta = Path::new("metadata");
             let path = meta.child("annotations");
-            errors.push(FieldError::invalid(path.key(CLASS_ANNOTATION), annotated.unwrap_or_default(), IMMUTABLE));
+            errors.push(FieldError::invalid(path.child(CLASS_ANNOTATION), annotated.unwrap_or_default(), IMMUTABLE));
         }
         if class.is_some() && old_class.is_none() && was_annotated.is_none_or(|was| class == Some(&was)) {
             new.carry("storageClassName", before);
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(texts(&claim(|c| c["spec"]["storageClassName"] = json!("s")), &annotated), none);
         assert_eq!(
             texts(&annotated, &plain),
-            ["metadata.annotations[volume.beta.kubernetes.io/storage-class]: Invalid value: \"s\": field is immutable"]
+            ["metadata.annotations.volume.beta.kubernetes.io/storage-class: Invalid value: \"s\": field is immutable"]
         );
         let modes = texts(&claim(|c| c["spec"]["accessModes"] = json!(["ReadWriteMany"])), &plain);
         assert!(modes[0].contains("\n-  \"ReadWriteOnce\"\n+  \"ReadWriteMany\"\n"), "{modes:?}");

@@ -40,7 +40,7 @@ fn validate_regular(context: &Context<'_>, volumes: &Volumes<'_>, path: &Path<'_
             handlers::validate_lifecycle(context, lifecycle, &path.child("lifecycle"), errors);
         }
         handlers::validate_probes(container, &path, errors);
-        restart_policy(container, &path, errors);
+        restart_policy(container, &path, false, errors);
     }
     host_port_conflicts(context.spec.items("containers").enumerate(), path, errors);
 }
@@ -50,7 +50,7 @@ fn validate_init(context: &Context<'_>, volumes: &Volumes<'_>, path: &Path<'_>, 
     for (i, container) in context.spec.items("initContainers").enumerate() {
         let at = path.index(i);
         validate_common(context, container, volumes, &at, errors);
-        restart_policy(container, &at, errors);
+        restart_policy(container, &at, true, errors);
         let own = container.text("name");
         if names.contains(own) {
             errors.push(FieldError::duplicate(at.child("name"), own));
@@ -260,15 +260,18 @@ fn validate_resize_policy(context: &Context<'_>, container: &Object, path: &Path
 }
 
 /// A container's own restart policy, and the rules that go with it.
-fn restart_policy(container: &Object, path: &Path<'_>, errors: &mut Errors) {
+fn restart_policy(container: &Object, path: &Path<'_>, is_init: bool, errors: &mut Errors) {
     const POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
     let rules = container.list("restartPolicyRules");
     match container.maybe_text("restartPolicy") {
         None if rules.is_empty() => return,
-        None => errors.push(FieldError::required(
-            path.child("restartPolicy"),
-            "must specify restartPolicy when restart rules are used",
-        )),
+        None => {
+            let why = "must specify restartPolicy when restart rules are used";
+            errors.push(FieldError::required(path.child("restartPolicy"), why));
+            if is_init {
+                return;
+            }
+        }
         Some(policy) if !POLICIES.contains(&policy) => {
             errors.push(FieldError::not_supported(path.child("restartPolicy"), policy, &POLICIES));
         }

@@ -209,16 +209,11 @@ fn validate_addresses(status: &Object, before: &Object, field: &str, errors: &mu
     for (i, address) in own.iter().enumerate() {
         ip::validate_legacy_ip(address, &known, &path.index(i), errors);
     }
-    if own.len() > 1 {
-        let families: Vec<Option<bool>> = own.iter().map(|a| ip::parse_sloppy(a).map(|ip| ip.is_ipv6())).collect();
-        let dual = families.contains(&Some(true)) && families.contains(&Some(false));
-        if families.iter().all(Option::is_some) && (!dual || own.len() > 2) {
-            let each: Vec<String> = own.iter().map(|a| format!("{{\"IP\":{}}}", Value::from(*a))).collect();
-            errors.push(FieldError::invalid(
-                path,
-                Shown::Bare(format!("[{}]", each.join(","))),
-                "may specify no more than one IP for each IP family",
-            ));
-        }
-    }
+    let family = |(at, address): (usize, &&str)| {
+        ip::parse_sloppy(address).map(ip::is_ipv6).ok_or_else(|| format!("invalid IP[{at}]: {address}"))
+    };
+    let families: Vec<Result<bool, String>> = own.iter().enumerate().map(family).collect();
+    let each: Vec<String> = own.iter().map(|a| format!("{{\"IP\":{}}}", Value::from(*a))).collect();
+    let found = Shown::Bare(format!("[{}]", each.join(",")));
+    ip::one_of_each_family(&families, (&path, found, "IP"), "failed to check for", errors);
 }

@@ -60,7 +60,7 @@ pub fn validate_cluster_ips(spec: &Object, old: Option<&Object>, errors: &mut Er
         return;
     }
     let is_v6 = |ip: &str| parse_sloppy(ip).is_some_and(|ip| matches!(ip, IpAddr::V6(_)));
-    if ips.len() > 1 && (ips.len() > 2 || is_v6(ips[0]) == is_v6(ips[1])) {
+    if ips.len() > 1 && ips.iter().all(|ip| is_v6(ip) == is_v6(ips[0])) {
         errors.push(FieldError::invalid(path, &all, "may specify no more than one IP for each IP family"));
     }
     if is_headless(spec) {

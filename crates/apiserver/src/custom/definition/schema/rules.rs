@@ -61,7 +61,7 @@ impl Walk<'_> {
         let path = format!("{path}.x-kubernetes-validations");
         let Some(kind) = cel::schema::type_of(context.schema, root) else {
             let why = "internal error: failed to retrieve type information for x-kubernetes-validations";
-            errors.push(internal(&path, why));
+            errors.push(FieldError::internal(&path, why));
             return errors;
         };
         let fitting = LARGEST_REQUEST / (cel::schema::least_size(context.schema) + 1);
@@ -144,10 +144,6 @@ fn message_cost(text: &str, variables: &[Variable<'_>]) -> Result<Estimate, Stri
         }
         Ok(checked) => Ok(checked.cost),
     }
-}
-
-fn internal(path: &str, why: &str) -> FieldError {
-    FieldError { kind: crate::field::ErrorKind::Internal, field: path.to_owned(), value: None, detail: why.to_owned() }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a factor in words")]
