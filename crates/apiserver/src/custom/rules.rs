@@ -57,9 +57,22 @@ pub fn object(object: &Object, old: Option<&Object>, schema: &Structural) -> Err
     }
     let new = Value::Object(object.clone());
     let old = old.cloned().map(Value::Object);
-    let mut run = Run { budget: cel::REQUEST_BUDGET, errors: &mut errors };
+    let mut run = Run { budget: cel::REQUEST_BUDGET, errors: &mut errors, let_be: false };
     let ratchet = Ratchet { here: old.as_ref().map(|old| (&new, old)), around: None };
     run.node(&new, old.as_ref(), schema, true, "", ratchet);
+    errors
+}
+
+/// What [`object`] lets be: what was wrong before and has not changed.
+#[must_use]
+pub fn let_be(object: &Object, old: &Object, schema: &Structural) -> Errors {
+    let mut errors = Errors::new();
+    if !schema.holds.rules {
+        return errors;
+    }
+    let (new, old) = (Value::Object(object.clone()), Value::Object(old.clone()));
+    let mut run = Run { budget: cel::REQUEST_BUDGET, errors: &mut errors, let_be: true };
+    run.node(&new, Some(&old), schema, true, "", Ratchet { here: Some((&new, &old)), around: None });
     errors
 }
 
@@ -73,7 +86,7 @@ pub fn value(
     budget: &mut i64,
 ) -> Errors {
     let mut errors = Errors::new();
-    let mut run = Run { budget: *budget, errors: &mut errors };
+    let mut run = Run { budget: *budget, errors: &mut errors, let_be: false };
     run.node(value, old, schema, root, path, Ratchet::default());
     *budget = run.budget;
     errors
@@ -110,6 +123,8 @@ impl<'a> Ratchet<'a> {
 struct Run<'e> {
     budget: i64,
     errors: &'e mut Errors,
+    /// Whether only what is let be is looked for.
+    let_be: bool,
 }
 
 impl Run<'_> {
@@ -195,6 +210,10 @@ impl Run<'_> {
             if uses_old && old.is_none() && !optional {
                 continue;
             }
+            let is_let_be = !uses_old && ratchet.unchanged();
+            if self.let_be && !is_let_be {
+                continue;
+            }
             let variables = match variables(value, old, schema, root, optional) {
                 Ok(variables) => variables,
                 Err(why) => {
@@ -212,7 +231,7 @@ impl Run<'_> {
                 Ok(cel::Value::Bool(true)) => continue,
                 Ok(_) => {
                     let Some(error) = self.explained(compiled, &variables, value, schema, path) else { return };
-                    if !uses_old && ratchet.unchanged() {
+                    if is_let_be && !self.let_be {
                         continue;
                     }
                     error

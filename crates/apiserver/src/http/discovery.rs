@@ -132,7 +132,13 @@ pub fn version(registry: &Registry, group: &str, version: &str, headers: &Header
     let mut resources: Vec<Value> = Vec::new();
     for resource in &served.resources {
         let kind = registry.find(group, version, &resource.plural);
-        let stored = kind.as_ref().and_then(|served| served.kind.stored_as());
+        let stored = kind.as_ref().and_then(|served| match served.kind.custom() {
+            Some(custom) => {
+                let family = custom.family();
+                family.versions.get(family.storage).map(|own| Model { version: &own.name, ..resource.model() })
+            }
+            None => served.kind.stored_as(),
+        });
         resources.push(resource_value(resource, stored));
         resources.extend(parts(resource).into_iter().map(|part| subresource_value(resource, part)));
     }

@@ -182,8 +182,10 @@ impl Request<'_> {
             Verb::List | Verb::Watch => &negotiate::PRODUCES_STREAMS,
             _ => &negotiate::PRODUCES,
         };
-        // A log is text, whatever the client reads.
+        // A log is text, whatever the client reads; and custom resources have no router of this kind.
+        let is_custom = self.served.kind.custom().is_some();
         if self.subresource != Some(Subresource::Log)
+            && !is_custom
             && let Err(error) = negotiate::check_route(&self.parts.headers, produces)
         {
             return respond::error(&error, None);
@@ -231,12 +233,12 @@ impl Request<'_> {
         const PATCHES: [&str; 3] =
             ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
         let content_type = Some(negotiate::content_type(&self.parts.headers)).filter(|_| self.verb == Verb::Patch)?;
+        let is_custom = self.served.kind.custom().is_some();
         match PatchType::of(content_type) {
-            None if content_type != apply::CONTENT_TYPE => Some(ApiError::unsupported_media_type_route()),
-            Some(PatchType::Strategic) if self.served.kind.custom().is_some() => {
-                Some(ApiError::unsupported_media_type(&PATCHES))
-            }
-            _ => None,
+            None if content_type == apply::CONTENT_TYPE => None,
+            None | Some(PatchType::Strategic) if is_custom => Some(ApiError::unsupported_media_type(&PATCHES)),
+            None => Some(ApiError::unsupported_media_type_route()),
+            Some(_) => None,
         }
     }
 

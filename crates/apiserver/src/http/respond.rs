@@ -307,6 +307,9 @@ fn list_metadata(version: Option<&Value>, token: Option<&str>, remaining: Option
 
 /// The name of the reference server's type, which one of its messages shows.
 fn go_type(served: &Served, suffix: &str) -> String {
+    if served.kind.custom().is_some() {
+        return format!("unstructured.Unstructured{suffix}");
+    }
     let resource = served.resource();
     let package = match &*resource.group {
         "" => "core",

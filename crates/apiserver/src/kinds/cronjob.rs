@@ -12,7 +12,7 @@ pub(super) fn kind() -> Row {
         counts_spec: true,
         default,
         prepare,
-        checks_parts: false,
+        part_metadata: false,
         validate: rules::validate,
         warnings,
         columns: &COLUMNS,

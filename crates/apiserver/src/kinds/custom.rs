@@ -263,7 +263,9 @@ impl Kind for CustomKind {
         let mut added: Vec<&str> = metadata(object).strings("finalizers").filter(|f| !was.contains(f)).collect();
         added.sort_unstable();
         added.dedup();
-        added.into_iter().flat_map(finalizer_warnings).collect()
+        let let_be = old.map(|old| rules::let_be(object, old, self.schema()));
+        let let_be = let_be.into_iter().flatten().map(|error| error.to_string());
+        let_be.chain(added.into_iter().flat_map(finalizer_warnings)).collect()
     }
     fn deprecation(&self) -> Option<&str> {
         self.version().deprecation.as_deref()

@@ -3,9 +3,10 @@
 
 use muster_tree::{Value, json};
 
-use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Resource, Row, Subresource};
+use super::{AGE_COLUMN, Column, NAME_COLUMN, Object, Part, Resource, Row, Subresource};
 use crate::model::{Fields as _, metadata};
 use crate::validation::flowcontrol;
+use crate::validation::meta::Look;
 
 /// Their API group.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -26,10 +27,25 @@ pub(super) fn schema() -> Row {
         validate: |schema, _, errors| {
             flowcontrol::validate_schema(schema, fixed_spec("flowschemas", schema).as_ref(), errors);
         },
+        metadata: Look::WHOLE,
+        prepare: keep_metadata,
+        part_metadata: false,
         validate_part: |_, schema, _, errors| flowcontrol::validate_status(schema, errors),
         columns: &SCHEMA_COLUMNS,
         ..Row::new(resource("FlowSchema", "flowschemas"))
     }
+}
+
+/// A write of the status leaves the metadata as it is, but for who wrote what.
+fn keep_metadata(part: Part, object: &mut Object, old: Option<&Object>) {
+    let Some(old) = old.filter(|_| part == Part::Status) else { return };
+    let managed = metadata(object).get("managedFields").cloned();
+    object.carry("metadata", old);
+    let own = object.object_or_new("metadata");
+    match managed {
+        Some(managed) => own.insert("managedFields", managed),
+        None => own.remove("managedFields"),
+    };
 }
 
 fn set_if_zero(object: &mut Object, field: &str, value: i64) {
@@ -72,6 +88,9 @@ pub(super) fn level() -> Row {
             let fixed = fixed_spec("prioritylevelconfigurations", level);
             flowcontrol::validate_level(level, fixed.as_ref(), errors);
         },
+        metadata: Look::WHOLE,
+        prepare: keep_metadata,
+        part_metadata: false,
         validate_part: |_, level, _, errors| flowcontrol::validate_status(level, errors),
         columns: &LEVEL_COLUMNS,
         ..Row::new(resource("PriorityLevelConfiguration", "prioritylevelconfigurations"))

@@ -53,8 +53,8 @@ pub struct Row {
     pub prepare: fn(Part, &mut Object, Option<&Object>),
     /// What is wrong with an object, metadata left out: the old object is that of an update.
     pub validate: fn(&Object, Option<&Object>, &mut Errors),
-    /// Whether a write of a subresource is looked at as a write of the kind's own, metadata included.
-    pub checks_parts: bool,
+    /// Whether the kind looks at the metadata of a write of a subresource.
+    pub part_metadata: bool,
     /// What is wrong with a write of a subresource, metadata left out.
     pub validate_part: fn(Part, &Object, &Object, &mut Errors),
     /// [`Kind::canonicalize`].
@@ -102,7 +102,7 @@ impl Row {
             default: |_| {},
             prepare: |_, _, _| {},
             validate: |_, _, _| {},
-            checks_parts: true,
+            part_metadata: true,
             validate_part: |_, _, _, _| {},
             canonicalize: |_| {},
             immutable: &[],
@@ -187,11 +187,9 @@ impl Kind for Row {
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = Errors::new();
         let (new, was) = (metadata(object), metadata(old));
-        if part != Part::Main && !self.checks_parts {
-            return errors;
-        }
         if part != Part::Main {
             let look = match self.metadata {
+                _ if !self.part_metadata => meta::Look::NONE,
                 look if look.change_last || !look.own => look,
                 _ => meta::Look::CHANGE,
             };

@@ -66,7 +66,7 @@ impl Registry {
                 && let object = entry.object()
                 && !metadata(&object).contains_key("deletionTimestamp")
             {
-                options.check_preconditions(served.group_kind(), metadata(&object))?;
+                own_preconditions(served, &entry, options)?;
                 let option = set_by_kind(served, &entry, &object, options);
                 admission.delete(self, served, &entry, option, warnings).await?;
                 match self.begin_cleanup(served, &entry, finalizer, options)? {
@@ -238,20 +238,7 @@ impl Registry {
         admission: Admission<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Answer>, ApiError> {
-        let conflict = |what: &str, wanted: &str, found: &str| {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-            ApiError::conflict(served.group_resource(), &entry.name, &why)
-        };
-        if let Some(uid) = &options.uid
-            && **uid != *entry.uid
-        {
-            return Err(conflict("UID", uid, &entry.uid));
-        }
-        if let Some(version) = &options.resource_version
-            && *version != entry.version.to_string()
-        {
-            return Err(conflict("ResourceVersion", version, &entry.version.to_string()));
-        }
+        own_preconditions(served, entry, options)?;
         let mut object = entry.object();
         if metadata(&object).contains_key("deletionTimestamp") {
             return Ok(None);
@@ -426,4 +413,17 @@ fn deleted_answer(served: &Served, entry: &Entry, last: Answer) -> Answer {
         // `success` makes an object.
         _ => last,
     }
+}
+
+/// The preconditions of who looks at them itself, in its words.
+fn own_preconditions(served: &Served, entry: &Entry, options: &DeleteOptions) -> Result<(), ApiError> {
+    let version = entry.version.to_string();
+    let pairs = [("UID", &options.uid, &*entry.uid), ("ResourceVersion", &options.resource_version, version.as_str())];
+    for (what, wanted, found) in pairs {
+        if let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.as_str() != found) {
+            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+            return Err(ApiError::conflict(served.group_resource(), &entry.name, &why));
+        }
+    }
+    Ok(())
 }

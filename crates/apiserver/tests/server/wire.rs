@@ -102,10 +102,10 @@ async fn quotas_refuse_in_the_reference_servers_words() {
 #[tokio::test(start_paused = true)]
 async fn requests_near_the_recorded_ones_are_answered_as_by_the_reference_server() {
     let metadata = ["metadata-told-twice", "jobs-near", "autoscalers-near", "quota-near", "secrets-near"];
-    let kinds = ["definitions-near", "volumes-near", "services-near", "more-near", "details-near"];
+    let kinds = ["definitions-near", "volumes-near", "services-near", "more-near", "details-near", "custom-near"];
     let groups = [&metadata[..], &kinds[..]].concat();
     let compared = replay(include_str!("../vectors/near-requests.json"), &groups).await;
-    assert_eq!(compared, 164, "every recorded request was compared");
+    assert_eq!(compared, 222, "every recorded request was compared");
 }
 
 /// Sends the requests of these groups, and compares the answers; says how many it compared.

@@ -12,6 +12,7 @@ use crate::cel::url;
 use crate::cel::value::{Map, Value};
 use crate::custom::formats;
 use crate::field::go_quote;
+use crate::model::NameRule;
 use crate::validation::name;
 
 pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
@@ -249,10 +250,7 @@ fn named(text: &str) -> Option<&'static str> {
 }
 
 fn validate<'a>(format: &str, text: &str) -> Outcome<'a> {
-    let prefix = |check: fn(&str) -> Vec<String>| {
-        // A prefix may end in a dash, as a generated name goes on behind it.
-        check(text.strip_suffix('-').map_or(text, |rest| if rest.is_empty() { text } else { rest }))
-    };
+    let prefix = |rule| name::by_rule(rule, text, true);
     let plain = |format: &str, complaint: &str| {
         if formats::check(format, text) == Some(true) { Vec::new() } else { vec![complaint.to_owned()] }
     };
@@ -261,9 +259,9 @@ fn validate<'a>(format: &str, text: &str) -> Outcome<'a> {
         "dns1123Subdomain" => name::is_dns1123_subdomain(text),
         "dns1035Label" => name::is_dns1035_label(text),
         "qualifiedName" => name::is_qualified_name(text),
-        "dns1123LabelPrefix" => prefix(name::is_dns1123_label),
-        "dns1123SubdomainPrefix" => prefix(name::is_dns1123_subdomain),
-        "dns1035LabelPrefix" => prefix(name::is_dns1035_label),
+        "dns1123LabelPrefix" => prefix(NameRule::Label),
+        "dns1123SubdomainPrefix" => prefix(NameRule::Subdomain),
+        "dns1035LabelPrefix" => prefix(NameRule::Label1035),
         "labelValue" => name::is_label_value(text),
         "uri" => match url::parse(text) {
             Some(_) => Vec::new(),

@@ -206,6 +206,7 @@ fn optional<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
                 Value::Uint(number) => *number == 0,
                 Value::Double(number) => *number == 0.0,
                 Value::Duration(nanos) => *nanos == 0,
+                Value::Timestamp(instant) => *instant == crate::cel::time::YEAR_ONE,
                 Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_) => value.size() == 0,
                 _ => false,
             };

@@ -84,24 +84,24 @@ fn index_of<'a>(text: &str, part: &str, from: i64) -> Outcome<'a> {
         return Ok(Value::Int(from));
     }
     let (characters, wanted): (Vec<char>, Vec<char>) = (text.chars().collect(), part.chars().collect());
-    let Some(start) = usize::try_from(from).ok().filter(|from| *from < characters.len()) else {
-        if from == position(characters.len()) {
-            return Ok(Value::Int(-1));
-        }
-        return error(format!("index out of range: {from}"));
-    };
+    let Ok(start) = usize::try_from(from) else { return error(format!("index out of range: {from}")) };
+    if start >= characters.len() {
+        return Ok(Value::Int(-1));
+    }
     let found = characters[start..].windows(wanted.len()).position(|window| window == wanted);
     Ok(Value::Int(found.map_or(-1, |at| position(at + start))))
 }
 
 fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Outcome<'a> {
     let (characters, wanted): (Vec<char>, Vec<char>) = (text.chars().collect(), part.chars().collect());
-    let from = from.unwrap_or_else(|| position(characters.len()));
     if part.is_empty() {
-        return Ok(Value::Int(from));
+        return Ok(Value::Int(from.unwrap_or_else(|| position(characters.len()))));
     }
-    let Some(most) = usize::try_from(from).ok().filter(|from| *from <= characters.len()) else {
-        return error(format!("index out of range: {from}"));
+    let most = match from.map(usize::try_from) {
+        None => characters.len(),
+        Some(Ok(most)) if most < characters.len() => most,
+        Some(Ok(_)) => return Ok(Value::Int(-1)),
+        Some(Err(_)) => return error(format!("index out of range: {}", from.unwrap_or_default())),
     };
     let mut found = characters.windows(wanted.len()).enumerate();
     let found = found.rfind(|(at, w)| *at <= most && *w == wanted);

@@ -1,7 +1,7 @@
 //! The parts of times and durations.
 
 use super::{Outcome, error};
-use crate::cel::time::{Parts, offset};
+use crate::cel::time::{Parts, offset_at};
 use crate::cel::value::Value;
 
 pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
@@ -20,7 +20,7 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
     };
     Some(match args {
         [Value::Timestamp(instant)] => Ok(Value::Int(part(Parts::of(*instant, 0)))),
-        [Value::Timestamp(instant), Value::String(zone)] => match offset(zone) {
+        [Value::Timestamp(instant), Value::String(zone)] => match offset_at(zone, *instant) {
             Some(offset) => Ok(Value::Int(part(Parts::of(*instant, offset)))),
             None => error(format!("unknown time zone {zone}")),
         },
