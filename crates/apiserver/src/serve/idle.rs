@@ -260,8 +260,10 @@ impl<B: Body<Data = Bytes>> Body for Answer<B> {
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             }
         }
+        // The events of what lasts stay whole.
+        let most = if this.open.lasting { usize::MAX } else { PIECE };
         this.open.goes_on();
-        let piece = this.rest.split_to(this.rest.len().min(PIECE));
+        let piece = this.rest.split_to(this.rest.len().min(most));
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
