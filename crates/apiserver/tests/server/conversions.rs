@@ -266,6 +266,12 @@ async fn policies_of_one_version_see_what_those_of_another_have_made() {
 async fn without_a_webhook_only_the_version_is_another() {
     let server = support::start();
     define(&server, &json!({"strategy": "None"})).await;
+    let hash = async |version: &str| {
+        let told = server.get(&format!("/apis/example.com/{version}")).await.json();
+        told["resources"][0]["storageVersionHash"].as_str().map(str::to_owned)
+    };
+    let (first, second) = (hash("v1").await, hash("v2").await);
+    assert!(first.is_some() && first == second, "that of the stored version: {first:?}, {second:?}");
     let webhook = Webhook::agreeable().await;
     let rules = json!([
         {"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["widgets"]},
