@@ -128,8 +128,8 @@ where
 }
 
 /// The places for connections, and who has them. Of so many and a tenth fewer, one is told to leave for each that comes: the
-/// one that has been without a request for longest, but for those that have just come. Where there are too many all the same it is closed at once; and a
-/// further one waits where all have requests in work.
+/// one that has been without a request for longest, but for those that have just come. Where there are too many all the same
+/// it is closed at once; and a further one waits where all have requests in work.
 struct Places {
     /// How many there are.
     all: usize,

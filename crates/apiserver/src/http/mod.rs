@@ -326,7 +326,7 @@ impl Service {
                             subresource,
                             verb,
                         };
-                        let waits = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
+                        let waits = served.calls_out();
                         let _turn = aside::turn(waits).await;
                         let handled = pin!(request.handle(&body));
                         aside_in_steps(waits || body.len() >= aside::LONG_BODY, handled).await

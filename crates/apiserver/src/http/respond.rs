@@ -206,8 +206,7 @@ pub async fn list(
     }
     let is_long = is_long(&page.entries);
     // Those who wait take their turns; not where a webhook is waited for, which may list something itself.
-    let calls_out = served.kind.custom().is_some_and(|custom| custom.family().calls_out());
-    let _turn = if is_long && !calls_out { shared.lists.acquire().await.ok() } else { None };
+    let _turn = if is_long && !served.calls_out() { shared.lists.acquire().await.ok() } else { None };
     aside(is_long, || {
         let shown = shown_list(&shared.registry, served, &page, metadata, output.transform, include)?;
         Ok(value(200, &shown, output))

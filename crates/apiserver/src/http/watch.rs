@@ -117,7 +117,7 @@ impl Watch {
         let next_bookmark = last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY));
         Self {
             plain: wanted.transform.is_none() && !served.converts(),
-            waits: served.kind.custom().is_some_and(|custom| custom.family().calls_out()),
+            waits: served.calls_out(),
             registry,
             served,
             wanted,

@@ -194,18 +194,9 @@ impl Kind for CustomKind {
     }
     fn prepare_update(&self, part: Part, object: &mut Object, old: &Object) {
         if part == Part::Status {
-            let status = object.remove("status");
-            let managed = metadata(object).get("managedFields").cloned();
-            object.clone_from(old);
-            let own = object.object_or_new("metadata");
-            match managed {
-                Some(managed) => own.insert("managedFields", managed),
-                None => own.remove("managedFields"),
-            };
-            match status {
-                Some(status) => object.insert("status", status),
-                None => object.remove("status"),
-            };
+            let sent = std::mem::replace(object, old.clone());
+            object.object_or_new("metadata").carry("managedFields", metadata(&sent));
+            object.carry("status", &sent);
             return;
         }
         keep_generation(object, old);

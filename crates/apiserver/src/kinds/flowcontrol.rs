@@ -39,13 +39,9 @@ pub(super) fn schema() -> Row {
 /// A write of the status leaves the metadata as it is, but for who wrote what.
 fn keep_metadata(part: Part, object: &mut Object, old: Option<&Object>) {
     let Some(old) = old.filter(|_| part == Part::Status) else { return };
-    let managed = metadata(object).get("managedFields").cloned();
-    object.carry("metadata", old);
     let own = object.object_or_new("metadata");
-    match managed {
-        Some(managed) => own.insert("managedFields", managed),
-        None => own.remove("managedFields"),
-    };
+    let sent = std::mem::replace(own, metadata(old).clone());
+    own.carry("managedFields", &sent);
 }
 
 fn set_if_zero(object: &mut Object, field: &str, value: i64) {

@@ -107,6 +107,12 @@ impl Served {
         self.resource().api_version()
     }
 
+    /// Whether a webhook may have to be asked to tell its objects in another version.
+    #[must_use]
+    pub fn calls_out(&self) -> bool {
+        self.kind.custom().is_some_and(|custom| custom.family().calls_out())
+    }
+
     /// Whether what is stored is not what is served.
     #[must_use]
     pub fn converts(&self) -> bool {
