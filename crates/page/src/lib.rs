@@ -90,7 +90,7 @@ impl Page {
         let hub = Hub::new(Arc::clone(&scene));
         let sessions = Sessions::new(address, tour, links);
         let site = Site::new(sessions, hub, scene, stop.subscribe());
-        let handle = serve_service(listener, site, None, stop.clone(), Patience::API)?;
+        let handle = serve_service(listener, site, None, stop.clone(), Patience::PAGE)?;
         Ok(Self { handle, stop, _watches: watches })
     }
 

@@ -38,7 +38,7 @@ impl Expression {
     fn typed(environment: &Environment, text: &str, purpose: Purpose) -> (Self, Type<'static>) {
         let (program, kind) = match environment.compile(text, purpose) {
             Ok((program, kind)) => (Ok(program), kind),
-            Err(why) => (Err(why), Type::Dyn),
+            Err(why) => (Err(why.to_string()), Type::Dyn),
         };
         (Self { text: text.to_owned(), program }, kind)
     }

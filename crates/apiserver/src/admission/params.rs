@@ -6,6 +6,7 @@ use muster_objects::Selector;
 use muster_tree::Value;
 
 use crate::model::{Fields as _, Object};
+use crate::registry::aside::aside;
 use crate::registry::{Registry, Served};
 use crate::storage::{Entry, Range};
 use crate::validation::selector;
@@ -98,6 +99,11 @@ impl ParamRef {
         if found.is_empty() && self.required {
             return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
         }
-        Ok(found.iter().map(|entry| Some(Value::Object(served.present(entry.object())))).collect())
+        // A webhook that converts may have to be waited for.
+        aside(served.calls_out(), || {
+            let read =
+                |entry: &Arc<Entry>| served.live(entry).map(|object| Some(Value::Object(served.present(object))));
+            found.iter().map(read).collect::<Result<_, _>>().map_err(|error| error.to_string())
+        })
     }
 }

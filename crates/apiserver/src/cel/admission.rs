@@ -6,6 +6,7 @@
 use super::schema::{FieldTable, ObjectType};
 use super::types::OBJECT;
 use super::{Beside, Program, Type, Variable, compile_with};
+use crate::validation::expression::Wrong;
 
 /// Which variables there are, beside those that there always are.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +61,7 @@ impl Environment {
     ///
     /// # Errors
     /// What is wrong with it, in the reference's words.
-    pub fn compile(&self, text: &str, purpose: Purpose) -> Result<(Program, Type<'static>), String> {
+    pub fn compile(&self, text: &str, purpose: Purpose) -> Result<(Program, Type<'static>), Wrong> {
         let object = |fields| Type::Object(ObjectType::Fields(fields));
         let plain = |name, kind| Variable { name, kind, bounds: None };
         let mut known = vec![
@@ -79,15 +80,19 @@ impl Environment {
         if let Some(fields) = &self.variables {
             known.push(plain("variables", Type::Object(ObjectType::Listed { name: "kubernetes.variables", fields })));
         }
-        let checked =
-            compile_with(text, &known, purpose.beside()).map_err(|why| format!("compilation failed: {why}"))?;
+        let checked = compile_with(text, &known, purpose.beside())
+            .map_err(|why| Wrong::Invalid(format!("compilation failed: {why}")))?;
         let (found, wanted) = (checked.output.name(), purpose.returns());
         match wanted {
             [] => {}
             wanted if wanted.contains(&found.as_str()) => {}
-            [one] => return Err(format!("must evaluate to {one} but got {found}")),
-            several => return Err(format!("must evaluate to one of [{}] but got {found}", several.join(" "))),
+            [one] => return Err(Wrong::Invalid(format!("must evaluate to {one} but got {found}"))),
+            several => {
+                let several = several.join(" ");
+                return Err(Wrong::Invalid(format!("must evaluate to one of [{several}] but got {found}")));
+            }
         }
+        checked.program.instantiate("program").map_err(Wrong::Internal)?;
         Ok((checked.program, plain_type(&checked.output)))
     }
 

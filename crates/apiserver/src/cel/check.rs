@@ -8,7 +8,7 @@ use cel::common::ast::{
 
 use super::functions::{Cost, Overload, overloads};
 use super::parse::{MOST_ERRORS, place, told_all};
-use super::types::{JSON_PATCH, OBJECT, Substitutions, Type};
+use super::types::{JSON_PATCH, NAMES, OBJECT, Substitutions, Type};
 use super::{Beside, Variable};
 
 mod literals;
@@ -46,7 +46,6 @@ pub fn check<'s>(
 ) -> Result<Types<'s>, String> {
     let mut checker = Checker {
         types: Types { variables: variables.to_vec(), ..Types::default() },
-        formatted: 0,
         substitutions: Substitutions::default(),
         scopes: Vec::new(),
         errors: Vec::new(),
@@ -54,7 +53,7 @@ pub fn check<'s>(
     };
     checker.check(tree);
     if checker.errors.is_empty() {
-        checker.literals(tree);
+        checker.literals(tree, false);
     }
     if checker.errors.is_empty() {
         let Checker { mut types, substitutions, .. } = checker;
@@ -82,8 +81,6 @@ struct Checker<'s> {
     errors: Vec<(u64, String)>,
     /// Whether objects that describe a change may be made.
     patches: bool,
-    /// How many calls of `format` are around.
-    formatted: usize,
 }
 
 impl<'s> Checker<'s> {
@@ -103,7 +100,7 @@ impl<'s> Checker<'s> {
                 for (at, element) in list.elements.iter().enumerate() {
                     let own = self.check(element);
                     let own = if list.optional_indices.contains(&at) { self.unwrap(element.id, own) } else { own };
-                    kind = Some(self.join(element.id, kind, own));
+                    kind = Some(self.join(kind, own));
                 }
                 Type::list(kind.unwrap_or_else(|| self.substitutions.fresh()))
             }
@@ -112,10 +109,10 @@ impl<'s> Checker<'s> {
                 for entry in &map.entries {
                     let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
                     let key = self.check(&entry.key);
-                    kinds.0 = Some(self.join(entry.key.id, kinds.0, key));
+                    kinds.0 = Some(self.join(kinds.0, key));
                     let value = self.check(&entry.value);
                     let value = if entry.optional { self.unwrap(entry.value.id, value) } else { value };
-                    kinds.1 = Some(self.join(entry.value.id, kinds.1, value));
+                    kinds.1 = Some(self.join(kinds.1, value));
                 }
                 match kinds {
                     (Some(key), Some(value)) => Type::map(key, value),
@@ -185,16 +182,13 @@ impl<'s> Checker<'s> {
         }
     }
 
-    fn join(&mut self, id: u64, before: Option<Type<'s>>, kind: Type<'s>) -> Type<'s> {
+    fn join(&mut self, before: Option<Type<'s>>, kind: Type<'s>) -> Type<'s> {
         let Some(before) = before else { return kind };
         if self.substitutions.assign(&before, &kind) {
             return before.most_general(kind);
         }
-        if self.formatted > 0 {
-            return Type::Dyn;
-        }
-        let shown = (self.shown(&before), self.shown(&kind));
-        self.error(id, format!("expected type '{}' but found '{}'", shown.0, shown.1))
+        // What does not fit is told of when the rest does.
+        Type::Dyn
     }
 
     fn shown(&self, kind: &Type<'s>) -> Type<'s> {
@@ -209,28 +203,7 @@ impl<'s> Checker<'s> {
             self.types.names.insert(name.to_owned());
             return Some(variable.kind.clone());
         }
-        const TYPES: &[&str] = &[
-            "bool",
-            "int",
-            "uint",
-            "double",
-            "string",
-            "bytes",
-            "list",
-            "map",
-            "null_type",
-            "type",
-            "optional_type",
-            "google.protobuf.Timestamp",
-            "google.protobuf.Duration",
-            "kubernetes.Quantity",
-            "kubernetes.URL",
-            "kubernetes.Semver",
-            "kubernetes.NamedFormat",
-            "net.IP",
-            "net.CIDR",
-        ];
-        TYPES.contains(&name).then_some(Type::Type)
+        NAMES.contains(&name).then_some(Type::Type)
     }
 
     fn ident(&mut self, id: u64, name: &str) -> Type<'s> {
@@ -295,11 +268,7 @@ impl<'s> Checker<'s> {
             self.types.calls.insert(id, vec![Cost::Unit]);
             return self.field(id, operand, name.inner(), true);
         }
-        // Only what is formatted may be a list of this and that.
-        let formats = usize::from(call.func_name == "format");
-        self.formatted += formats;
         let mut kinds: Vec<Type<'s>> = call.args.iter().map(|arg| self.check(arg)).collect();
-        self.formatted -= formats;
         let Some(target) = &call.target else {
             return match overloads(&call.func_name) {
                 Some(list) => self.resolve(id, call, &call.func_name, list, &kinds, false),

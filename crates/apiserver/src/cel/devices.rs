@@ -2,7 +2,7 @@
 
 use super::schema::{FieldTable, ObjectType};
 use super::{Beside, Bounds, Type, Variable, compile_with};
-use crate::validation::devices::Wrong;
+use crate::validation::expression::Wrong;
 
 /// The most that one of them may cost.
 const MOST_COST: u64 = 1_000_000;
@@ -44,9 +44,13 @@ fn worst_cost(text: &str) -> Result<u64, Wrong> {
     let checked = compile_with(text, &[device], Beside::Bindings)
         .map_err(|why| Wrong::Invalid(format!("compilation failed: {why}")))?;
     match checked.output {
-        Type::Bool | Type::Any => Ok(checked.cost.max),
-        other => Err(Wrong::Invalid(format!("must evaluate to bool or the unknown type, not {}", other.name()))),
+        Type::Bool | Type::Any => {}
+        other => {
+            return Err(Wrong::Invalid(format!("must evaluate to bool or the unknown type, not {}", other.name())));
+        }
     }
+    checked.program.instantiate("program").map_err(Wrong::Internal)?;
+    Ok(checked.cost.max)
 }
 
 /// How large what is at a place in a device may be.

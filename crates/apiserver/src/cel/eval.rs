@@ -9,7 +9,7 @@ use super::check::qualified;
 use super::functions::overloads;
 use super::library;
 use super::patterns::{Constants, Met};
-use super::types::JSON_PATCH;
+use super::types::{JSON_PATCH, NAMES};
 use super::value::{List, Map, Value};
 
 /// Why there is no value.
@@ -163,28 +163,7 @@ impl<'a> Evaluator<'_, 'a> {
         if let Some((_, value)) = self.variables.iter().find(|(own, _)| *own == name) {
             return Some(value.clone());
         }
-        const TYPES: &[&str] = &[
-            "bool",
-            "int",
-            "uint",
-            "double",
-            "string",
-            "bytes",
-            "list",
-            "map",
-            "null_type",
-            "type",
-            "optional_type",
-            "google.protobuf.Timestamp",
-            "google.protobuf.Duration",
-            "kubernetes.Quantity",
-            "kubernetes.URL",
-            "kubernetes.Semver",
-            "kubernetes.NamedFormat",
-            "net.IP",
-            "net.CIDR",
-        ];
-        TYPES.iter().find(|own| **own == name).map(|own| Value::Type(own))
+        NAMES.iter().find(|own| **own == name).map(|own| Value::Type(own))
     }
 
     fn comprehension(&mut self, c: &'a ComprehensionExpr) -> Outcome<'a> {
@@ -413,7 +392,7 @@ fn is_logic(step: &IdedExpr) -> bool {
     matches!(&step.expr, Expr::Call(call) if matches!(call.func_name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR))
 }
 
-fn literal_value<'a>(literal: &LiteralValue) -> Value<'a> {
+pub(super) fn literal_value<'a>(literal: &LiteralValue) -> Value<'a> {
     match literal {
         LiteralValue::Boolean(value) => Value::Bool(*value.inner()),
         LiteralValue::Bytes(value) => Value::Bytes(value.inner().into()),

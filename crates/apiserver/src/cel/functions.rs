@@ -120,6 +120,14 @@ pub fn overloads(name: &str) -> Option<&'static [Overload]> {
                 table.entry(operator).or_default().push(overload);
             }
         }
+        for kind in SORTED {
+            let list = || vec![Type::list(read_type(kind).0)];
+            for (name, result) in [("isSorted", "bool"), ("min", *kind), ("max", *kind)] {
+                let result = read_type(result).0;
+                let overload = Overload { member: true, parameters: list(), result, open: 0, cost: Cost::Elements };
+                table.entry(name).or_default().push(overload);
+            }
+        }
         table
     });
     TABLE.get(name).map(Vec::as_slice)
@@ -142,6 +150,9 @@ const ORDERED: &[&str] = &[
     "timestamp",
     "duration",
 ];
+
+/// The types whose lists may be sorted.
+const SORTED: &[&str] = &["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
 
 const SIGNATURES: &[(&str, Cost)] = &[
     // Operators.
@@ -285,13 +296,10 @@ const SIGNATURES: &[(&str, Cost)] = &[
     ("timestamp.getMilliseconds(string) int", Cost::Unit),
     ("duration.getMilliseconds() int", Cost::Unit),
     // Lists, sets, maps.
-    ("list(A).isSorted() bool", Cost::Elements),
     ("list(int).sum() int", Cost::Elements),
     ("list(uint).sum() uint", Cost::Elements),
     ("list(double).sum() double", Cost::Elements),
     ("list(duration).sum() duration", Cost::Elements),
-    ("list(A).min() A", Cost::Elements),
-    ("list(A).max() A", Cost::Elements),
     ("list(A).indexOf(A) int", Cost::Elements),
     ("list(A).lastIndexOf(A) int", Cost::Elements),
     ("list(A).slice(int, int) list(A)", Cost::Sliced),

@@ -12,6 +12,7 @@
 pub mod admission;
 pub mod budget;
 pub mod check;
+mod constants;
 pub mod cost;
 pub mod devices;
 pub mod duration;
@@ -135,6 +136,14 @@ pub fn recompile(text: &str) -> Result<Program, String> {
 }
 
 impl Program {
+    /// Computes what it says as it is, before it is run; `what` names it in errors.
+    ///
+    /// # Errors
+    /// What fails whatever it is run with, in the words of cel-go: a conversion, or a regular expression.
+    pub fn instantiate(&self, what: &str) -> Result<(), String> {
+        constants::is_known(&self.tree).map(|_| ()).map_err(|why| format!("{what} instantiation failed: {why}"))
+    }
+
     /// Whether the expression names a variable.
     #[must_use]
     pub fn uses(&self, variable: &str) -> bool {

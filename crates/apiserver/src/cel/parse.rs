@@ -123,7 +123,8 @@ pub fn told(text: &str, line: isize, column: isize, message: &str) -> String {
 pub fn place(text: &str, source: &SourceInfo, id: u64) -> (isize, isize) {
     let offset = source.offset_for(id).map_or(0, |(start, _)| usize::try_from(start).unwrap_or_default());
     let (mut line, mut column) = (1, 1);
-    for character in text.chars().take(offset) {
+    // The offset is in bytes, a column in characters.
+    for (_, character) in text.char_indices().take_while(|(at, _)| *at < offset) {
         if character == '\n' {
             line += 1;
             column = 1;

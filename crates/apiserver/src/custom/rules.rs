@@ -1,5 +1,6 @@
 //! The rules of a schema, run over an object: `x-kubernetes-validations`.
 
+use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 use muster_tree::Value;
@@ -10,6 +11,7 @@ use super::metadata::child;
 use super::path::{FieldPathOptions, valid_field_path};
 use super::props::Rule;
 use super::structural::Structural;
+use super::was::Was;
 use crate::cel::{self, Budget, Failure, Program};
 use crate::field::{ErrorKind, FieldError, Shown, go_quote};
 use crate::validation::Errors;
@@ -48,31 +50,19 @@ impl PartialEq for CompiledRule {
     }
 }
 
-/// What the rules have against an object. With an old one, what was wrong before and has not changed is let be.
+/// What the rules have against an object. With an old one, what was wrong before and has not changed is let be, and only
+/// warned of.
 #[must_use]
-pub fn object(object: &Object, old: Option<&Object>, schema: &Structural) -> Errors {
+pub fn object(object: &Object, old: Option<&Object>, schema: &Structural, warnings: &mut Vec<String>) -> Errors {
     let mut errors = Errors::new();
     if !schema.holds.rules {
         return errors;
     }
     let new = Value::Object(object.clone());
     let old = old.cloned().map(Value::Object);
-    let mut run = Run { budget: cel::REQUEST_BUDGET, errors: &mut errors, let_be: false };
-    let ratchet = Ratchet { here: old.as_ref().map(|old| (&new, old)), around: None };
-    run.node(&new, old.as_ref(), schema, true, "", ratchet);
-    errors
-}
-
-/// What [`object`] lets be: what was wrong before and has not changed.
-#[must_use]
-pub fn let_be(object: &Object, old: &Object, schema: &Structural) -> Errors {
-    let mut errors = Errors::new();
-    if !schema.holds.rules {
-        return errors;
-    }
-    let (new, old) = (Value::Object(object.clone()), Value::Object(old.clone()));
-    let mut run = Run { budget: cel::REQUEST_BUDGET, errors: &mut errors, let_be: true };
-    run.node(&new, Some(&old), schema, true, "", Ratchet { here: Some((&new, &old)), around: None });
+    let mut run = Run { budget: cel::REQUEST_BUDGET, errors: &mut errors, warnings };
+    let here = old.as_ref().map(|old| Kept::new(&new, Was::new(old, schema)));
+    run.node(&new, old.as_ref(), schema, true, "", Ratchet { here: here.as_ref(), around: None });
     errors
 }
 
@@ -86,45 +76,51 @@ pub fn value(
     budget: &mut i64,
 ) -> Errors {
     let mut errors = Errors::new();
-    let mut run = Run { budget: *budget, errors: &mut errors, let_be: false };
+    let mut run = Run { budget: *budget, errors: &mut errors, warnings: &mut Vec::new() };
     run.node(value, old, schema, root, path, Ratchet::default());
     *budget = run.budget;
     errors
 }
 
-/// Whether a value is as it was, or the nearest one around that can be found in the old object is.
-#[derive(Clone, Copy, Default)]
-struct Ratchet<'a> {
-    here: Option<(&'a Value, &'a Value)>,
-    around: Option<(&'a Value, &'a Value)>,
+/// A value beside what it was, and whether it still is, which is found out when it is first asked.
+struct Kept<'a> {
+    now: &'a Value,
+    was: Was<'a>,
+    same: OnceCell<bool>,
 }
 
-impl<'a> Ratchet<'a> {
-    fn unchanged(&self) -> bool {
-        self.here.or(self.around).is_some_and(|(new, old)| new == old)
+impl<'a> Kept<'a> {
+    fn new(now: &'a Value, was: Was<'a>) -> Self {
+        Self { now, was, same: OnceCell::new() }
+    }
+}
+
+/// Whether a value is as it was, or the nearest one around that can be found in the old object is.
+#[derive(Clone, Copy, Default)]
+struct Ratchet<'r, 'a> {
+    here: Option<&'r Kept<'a>>,
+    around: Option<&'r Kept<'a>>,
+}
+
+impl<'r, 'a> Ratchet<'r, 'a> {
+    fn unchanged(self) -> bool {
+        self.here.or(self.around).is_some_and(|kept| *kept.same.get_or_init(|| kept.was.is(kept.now)))
     }
 
-    fn member(&self, name: &str) -> Self {
-        let Some((new, old)) = self.here else { return *self };
-        if self.around.is_none() && matches!(name, "apiVersion" | "kind") {
-            return Self::default();
-        }
-        Self { here: new.get(name).zip(old.get(name)), around: self.here }
-    }
-
-    fn element(&self, new: &'a Value, old: Option<&'a Value>) -> Self {
-        if self.here.is_none() {
-            return *self;
-        }
-        Self { here: old.map(|old| (new, old)), around: self.here }
+    /// The same of a part of the value.
+    fn below<'s>(self, kept: Option<&'s Kept<'a>>) -> Ratchet<'s, 'a>
+    where
+        'r: 's,
+    {
+        if self.here.is_none() { self } else { Ratchet { here: kept, around: self.here } }
     }
 }
 
 struct Run<'e> {
     budget: i64,
     errors: &'e mut Errors,
-    /// Whether only what is let be is looked for.
-    let_be: bool,
+    /// What is let be.
+    warnings: &'e mut Vec<String>,
 }
 
 impl Run<'_> {
@@ -135,7 +131,7 @@ impl Run<'_> {
         schema: &'a Structural,
         root: bool,
         path: &str,
-        ratchet: Ratchet<'a>,
+        ratchet: Ratchet<'_, 'a>,
     ) {
         if value.is_null() || !schema.holds.rules {
             return;
@@ -150,7 +146,8 @@ impl Run<'_> {
                 let before = Before::new(old, &schema.list_type);
                 for (index, item) in list.iter().enumerate() {
                     let old = before.of(item);
-                    let ratchet = ratchet.element(item, old);
+                    let kept = old.filter(|_| ratchet.here.is_some()).map(|old| Kept::new(item, Was::new(old, items)));
+                    let ratchet = ratchet.below(kept.as_ref());
                     self.node(item, old, items, items.embedded, &format!("{path}[{index}]"), ratchet);
                     if self.budget < 0 {
                         return;
@@ -166,7 +163,12 @@ impl Run<'_> {
                         (None, Some(additional)) => (additional, format!("{path}[{name}]")),
                         (None, None) => continue,
                     };
-                    self.node(value, old, schema, schema.embedded, &path, ratchet.member(name));
+                    // Both have been made of one version.
+                    let hidden = ratchet.around.is_none() && matches!(&**name, "apiVersion" | "kind");
+                    let was = ratchet.here.and_then(|kept| kept.was.member(name));
+                    let kept = was.map(|was| Kept::new(value, was));
+                    let ratchet = if hidden { Ratchet::default() } else { ratchet.below(kept.as_ref()) };
+                    self.node(value, old, schema, schema.embedded, &path, ratchet);
                     if self.budget < 0 {
                         return;
                     }
@@ -183,7 +185,7 @@ impl Run<'_> {
         schema: &'a Structural,
         root: bool,
         path: &str,
-        ratchet: Ratchet<'a>,
+        ratchet: Ratchet<'_, 'a>,
     ) {
         if schema.rules.is_empty() {
             return;
@@ -210,10 +212,6 @@ impl Run<'_> {
             if uses_old && old.is_none() && !optional {
                 continue;
             }
-            let is_let_be = !uses_old && ratchet.unchanged();
-            if self.let_be && !is_let_be {
-                continue;
-            }
             let variables = match variables(value, old, schema, root, optional) {
                 Ok(variables) => variables,
                 Err(why) => {
@@ -230,11 +228,17 @@ impl Run<'_> {
             let error = match result {
                 Ok(cel::Value::Bool(true)) => continue,
                 Ok(_) => {
-                    let Some(error) = self.explained(compiled, &variables, value, schema, path) else { return };
-                    if is_let_be && !self.let_be {
-                        continue;
+                    let (error, ended) = self.explained(compiled, &variables, value, schema, path);
+                    if !uses_old && ratchet.unchanged() {
+                        self.warnings.push(error.to_string());
+                    } else {
+                        self.errors.push(error);
                     }
-                    error
+                    if ended {
+                        self.budget = -1;
+                        return;
+                    }
+                    continue;
                 }
                 Err(Failure::Limit) => {
                     self.errors.push(failed(format!(
@@ -265,7 +269,7 @@ impl Run<'_> {
         true
     }
 
-    /// What is said of a rule that does not hold; `None` where nothing more can be run.
+    /// What is said of a rule that does not hold, and whether nothing more can be run.
     fn explained<'a>(
         &mut self,
         compiled: &'a CompiledRule,
@@ -273,7 +277,7 @@ impl Run<'_> {
         value: &Value,
         schema: &'a Structural,
         path: &str,
-    ) -> Option<FieldError> {
+    ) -> (FieldError, bool) {
         let rule = &compiled.rule;
         let mut field = path.to_owned();
         if !rule.field_path.is_empty()
@@ -298,9 +302,7 @@ impl Run<'_> {
                     None
                 };
                 if let Some(why) = ended {
-                    self.errors.push(FieldError::invalid(field, schema.kind_name(), why));
-                    self.budget = -1;
-                    return None;
+                    return (FieldError::invalid(field, schema.kind_name(), why), true);
                 }
                 detail = match result {
                     Ok(cel::Value::String(text)) => Some(text.trim().to_owned()),
@@ -319,12 +321,13 @@ impl Run<'_> {
         let parts = matches!(schema.kind_name(), "object" | "array");
         let shown = (!parts).then(|| Shown::from(value));
         let error = |kind, value, detail| FieldError { kind, field: field.clone(), value, detail };
-        Some(match rule.reason.as_deref() {
+        let error = match rule.reason.as_deref() {
             Some("FieldValueForbidden") => error(ErrorKind::Forbidden, None, detail),
             Some("FieldValueRequired") => error(ErrorKind::Required, None, detail),
             Some("FieldValueDuplicate") => error(ErrorKind::Duplicate, shown, String::new()),
             _ => error(ErrorKind::Invalid, shown, detail),
-        })
+        };
+        (error, false)
     }
 }
 

@@ -10,9 +10,9 @@ use muster_tree::Value;
 
 use super::Object;
 use super::formats;
-use super::lists::Before;
 use super::metadata::child;
 use super::structural::{Additional, Checks, Kind, Structural};
+use super::was::Was;
 use crate::field::{ErrorKind, FieldError, Shown, go_quote};
 use crate::validation::Errors;
 
@@ -23,9 +23,9 @@ use scalars::{check_number, check_text, check_values, is_json_integer};
 /// What is wrong with a whole object. With an old one, what was wrong before and has not changed is let be.
 #[must_use]
 pub fn object(object: &Object, old: Option<&Object>, schema: &Structural) -> Errors {
-    let old = old.map(Old::Object);
+    let old = old.cloned().map(Value::Object);
     let mut found = Found::default();
-    checked_object(object, old, schema, "", &mut found);
+    checked_object(object, old.as_ref().map(|old| Was::new(old, schema)), schema, "", &mut found);
     found.errors("")
 }
 
@@ -33,24 +33,8 @@ pub fn object(object: &Object, old: Option<&Object>, schema: &Structural) -> Err
 #[must_use]
 pub fn value(value: &Value, old: Option<&Value>, schema: &Structural, path: &str) -> Errors {
     let mut found = Found::default();
-    found.merge(node(value, old, schema, ""));
+    found.merge(node(value, old.map(|old| Was::new(old, schema)), schema, ""));
     found.errors(path)
-}
-
-/// The old value that a whole object came from.
-#[derive(Clone, Copy)]
-enum Old<'a> {
-    Object(&'a Object),
-    Value(&'a Value),
-}
-
-impl<'a> Old<'a> {
-    fn members(self) -> Option<&'a Object> {
-        match self {
-            Self::Object(object) => Some(object),
-            Self::Value(value) => value.as_object(),
-        }
-    }
 }
 
 /// Errors, and how many checks passed.
@@ -128,22 +112,16 @@ impl Found {
 }
 
 /// A value of a schema; with an equal old value, whatever is wrong with it may stay.
-fn node(value: &Value, old: Option<&Value>, schema: &Structural, path: &str) -> Found {
+fn node(value: &Value, old: Option<Was<'_>>, schema: &Structural, path: &str) -> Found {
     let mut found = Found::default();
     match value {
-        Value::Object(object) => checked_object(object, old.map(Old::Value), schema, path, &mut found),
+        Value::Object(object) => checked_object(object, old, schema, path, &mut found),
         value => checked(value, old, schema, path, &mut found),
     }
-    if !found.is_valid() && old.is_some_and(|old| same(old, value)) {
+    if !found.is_valid() && old.is_some_and(|old| old.is(value)) {
         return Found { passed: found.passed, ..Found::default() };
     }
     found
-}
-
-/// Whether two values are equal as the reference compares them: empty and absent are not the same, numbers are by value.
-#[must_use]
-pub fn same(one: &Value, other: &Value) -> bool {
-    one == other
 }
 
 static NO_CHECKS: LazyLock<Checks> = LazyLock::new(Checks::default);
@@ -202,7 +180,7 @@ fn check_type(value: &Value, kind: (Kind, &str), schema: &Structural, format: &s
     found.passed += 1;
 }
 
-fn checked_object(object: &Object, old: Option<Old<'_>>, schema: &Structural, path: &str, found: &mut Found) {
+fn checked_object(object: &Object, old: Option<Was<'_>>, schema: &Structural, path: &str, found: &mut Found) {
     let checks = schema.checks.as_deref().unwrap_or(&NO_CHECKS);
     check_type(&Value::Null, (Kind::Object, ""), schema, &checks.format, path, found);
     alternatives(checks, path, found, |schema| {
@@ -219,7 +197,7 @@ fn checked_object(object: &Object, old: Option<Old<'_>>, schema: &Structural, pa
     found.passed += 2;
 }
 
-fn checked(value: &Value, old: Option<&Value>, schema: &Structural, path: &str, found: &mut Found) {
+fn checked(value: &Value, old: Option<Was<'_>>, schema: &Structural, path: &str, found: &mut Found) {
     let checks = schema.checks.as_deref().unwrap_or(&NO_CHECKS);
     if value.is_null() {
         let types = types(schema);
@@ -325,11 +303,11 @@ fn alternatives(checks: &Checks, path: &str, found: &mut Found, test: impl Fn(&S
     found.passed += 2;
 }
 
-fn elements(list: &[Value], old: Option<&Value>, schema: &Structural, checks: &Checks, path: &str, found: &mut Found) {
+fn elements(list: &[Value], old: Option<Was<'_>>, schema: &Structural, checks: &Checks, path: &str, found: &mut Found) {
     if let Some(items) = &schema.items {
-        let before = Before::new(old, &schema.list_type);
+        let before = old.map(Was::elements);
         for (index, value) in list.iter().enumerate() {
-            let old = before.of(value);
+            let old = before.as_ref().and_then(|before| before.of(value));
             found.merge(node(value, old, items, &format!("{path}[{index}]")));
         }
     }
@@ -352,7 +330,7 @@ fn too_many(path: &str, size: i64, most: i64, message: String, found: &mut Found
     found.add(message, error);
 }
 
-fn members(object: &Object, old: Option<Old<'_>>, schema: &Structural, checks: &Checks, path: &str, found: &mut Found) {
+fn members(object: &Object, old: Option<Was<'_>>, schema: &Structural, checks: &Checks, path: &str, found: &mut Found) {
     let size = i64::try_from(object.len()).unwrap_or(i64::MAX);
     if let Some(least) = checks.min_properties.filter(|least| size < *least) {
         found.invalid(path, size, format!("{path} in body should have at least {least} properties"));
@@ -360,11 +338,9 @@ fn members(object: &Object, old: Option<Old<'_>>, schema: &Structural, checks: &
     if let Some(most) = checks.max_properties.filter(|most| size > *most) {
         too_many(path, size, most, format!("{path} in body should have at most {most} properties"), found);
     }
-    let before = old.and_then(Old::members);
-    let at_root = path.is_empty() && matches!(old, Some(Old::Object(_)));
     let old_member = |name: &str| {
-        let hidden = at_root && matches!(name, "kind" | "apiVersion");
-        before.and_then(|before| before.get(name)).filter(|_| !hidden)
+        let hidden = path.is_empty() && matches!(name, "kind" | "apiVersion");
+        old.filter(|_| !hidden).and_then(|old| old.member(name))
     };
     match &schema.additional {
         Additional::Bool(false) => {

@@ -58,13 +58,13 @@ use crate::generator::Generator;
 use crate::identity::Identity;
 use crate::model::Name;
 use crate::model::Subresource;
+use crate::registry::aside::aside_in_steps;
 use crate::registry::options::{Query, WriteOptions};
 use crate::registry::{Registry, Served};
 use crate::status::ApiError;
 use crate::storage::disk::Keeper;
 use crate::webhook::conversions::Conversions;
 use admission::in_time;
-use aside::aside_in_steps;
 use body::Body;
 use in_flight::{InFlight, Slot};
 use metrics::{Labels, Metrics};
@@ -327,9 +327,12 @@ impl Service {
                             verb,
                         };
                         let waits = served.calls_out();
-                        let _turn = aside::turn(waits).await;
                         let handled = pin!(request.handle(&body));
-                        aside_in_steps(waits || body.len() >= aside::LONG_BODY, handled).await
+                        // A small patch of a large object takes as long as a large body.
+                        let (namespace, name) = (path.namespace.unwrap_or_default(), path.name.unwrap_or_default());
+                        let patched = (verb == Verb::Patch).then(|| registry.get(&served, namespace, name).ok());
+                        let size = patched.flatten().map_or(body.len(), |entry| body.len().max(entry.json().size()));
+                        aside_in_steps(waits || size >= aside::LONG_BODY, handled).await
                     }
                 };
                 (response, labels)

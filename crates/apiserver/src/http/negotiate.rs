@@ -106,6 +106,8 @@ pub enum Offer {
     Value,
     /// As itself in text or protobuf, as a table, or as its metadata alone.
     Object,
+    /// The same of a custom object, which has no form in protobuf but for its metadata.
+    Custom,
 }
 
 /// What the answer is written as.
@@ -143,6 +145,9 @@ pub fn output(headers: &HeaderMap, query: &Query, offer: Offer) -> Result<Output
             continue;
         }
         let transform = if kind.is_none() && group.is_none() && version.is_none() {
+            if offer == Offer::Custom && formats[0] == Format::Protobuf {
+                continue;
+            }
             None
         } else {
             let version = match version {
@@ -150,7 +155,7 @@ pub fn output(headers: &HeaderMap, query: &Query, offer: Offer) -> Result<Output
                 Some("v1beta1") => "v1beta1",
                 _ => continue,
             };
-            if offer != Offer::Object || group != Some("meta.k8s.io") {
+            if !matches!(offer, Offer::Object | Offer::Custom) || group != Some("meta.k8s.io") {
                 continue;
             }
             Some(match kind {

@@ -22,13 +22,13 @@ use crate::admission::{Admission, Asked, Operation};
 use crate::codec::{self, Format, Model};
 use crate::model::fields::{Fields as _, metadata};
 use crate::model::{Object, Part, Resource, Subresource};
-use crate::registry::apply;
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::patch::{Patch, PatchType};
 use crate::registry::scale::NewScale;
 use crate::registry::selection::Selection;
 use crate::registry::update::{Update, check_segment};
 use crate::registry::{Answer, Served};
+use crate::registry::{apply, aside};
 use crate::schema::managed;
 use crate::status::{ApiError, success};
 
@@ -193,28 +193,36 @@ impl Request<'_> {
         if let Some(error) = self.refused_media() {
             return respond::refused(&error, &self.parts.headers, &self.query);
         }
-        let offer = if self.subresource.is_some_and(Subresource::has_no_table) { Offer::Value } else { Offer::Object };
+        let offer = match self.subresource {
+            _ if is_custom => Offer::Custom,
+            Some(subresource) if subresource.has_no_table() => Offer::Value,
+            _ => Offer::Object,
+        };
         let output = match negotiate::output(&self.parts.headers, &self.query, offer) {
             Ok(output) => output,
             Err(_) if self.subresource == Some(Subresource::Log) => {
                 Output { format: Format::Json, pretty: false, transform: None }
             }
-            Err(error) => return respond::error(&error, None),
+            Err(error) => return respond::refused(&error, &self.parts.headers, &self.query),
         };
         let mut warnings: Vec<String> = self.served.kind.deprecation().into_iter().map(str::to_owned).collect();
         if self.verb == Verb::Create && self.served.kind.custom().is_some_and(|custom| custom.family().terminating) {
             let why = "create not allowed while custom resource definition is terminating";
-            return respond::error(&ApiError::not_allowed_now(self.served.group_resource(), why), Some(output));
+            let error = ApiError::not_allowed_now(self.served.group_resource(), why);
+            return respond::refused(&error, &self.parts.headers, &self.query);
         }
         let answers = Answers(&self.registry().authorizer, self.user);
         let asked = self.asked(&answers);
         let deadline = asked.as_ref().map(|asked| asked.deadline);
-        let answer = in_time(deadline, pin!(self.dispatch(body, output, asked, &mut warnings))).await;
+        let dispatched = async {
+            let _turn = aside::turn(self.served).await;
+            self.dispatch(body, output, asked, &mut warnings).await
+        };
+        let answer = in_time(deadline, pin!(dispatched)).await;
         if answer.is_ok() && !matches!(self.verb, Verb::Get | Verb::List | Verb::Watch | Verb::Create) {
             self.settle(self.path.name);
         }
-        let mut response =
-            answer.unwrap_or_else(|error| respond::error(&error, Some(Output { transform: None, ..output })));
+        let mut response = answer.unwrap_or_else(|error| respond::refused(&error, &self.parts.headers, &self.query));
         respond::warn(&mut response, &warnings);
         response
     }

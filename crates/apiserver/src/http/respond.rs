@@ -1,17 +1,20 @@
 //! Writing answers: objects, lists, metadata and errors, as JSON, YAML or protobuf.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use muster_tree::{Map, Value, json};
 
 use super::Shared;
-use super::aside::{aside, is_long};
+use super::aside::is_long;
 use super::body::{Body, Form};
 use super::negotiate::{self, Offer, Output, Transform};
 use super::table;
 use crate::codec::{self, Format};
 use crate::model::Object;
+use crate::registry::aside::aside;
 use crate::registry::list::Page;
 use crate::registry::options::Query;
 use crate::registry::{Answer, Registry, Served};
@@ -121,9 +124,6 @@ pub fn object(
     let is_status = object.get("kind").and_then(Value::as_str) == Some("Status");
     let shown = match output.transform {
         None if is_status => Value::Object(object),
-        None if has_no_form(served, &object, output) => {
-            return Err(ApiError::not_acceptable(codec::custom::no_protobuf("Unstructured")));
-        }
         None => Value::Object(served.present(object)),
         Some(_) if is_status => Value::Object(object),
         Some(Transform::Table(version)) => {
@@ -152,12 +152,6 @@ fn is_as_stored(served: &Served, output: Output) -> bool {
     output.format == Format::Json && !output.pretty && same
 }
 
-/// Whether an object is asked for in protobuf that has none.
-fn has_no_form(served: &Served, object: &Object, output: Output) -> bool {
-    let own = object.get("kind").and_then(Value::as_str) == Some(&*served.resource().kind);
-    output.format == Format::Protobuf && own && served.kind.custom().is_some()
-}
-
 /// A list.
 ///
 /// # Errors
@@ -172,9 +166,6 @@ pub async fn list(
     let version = Value::from(page.version.to_string());
     // A list of custom objects has a token even where nothing follows, and items that say what they are.
     let custom = served.kind.custom().is_some();
-    if custom && output.transform.is_none() && output.format == Format::Protobuf {
-        return Err(ApiError::not_acceptable(codec::custom::no_protobuf("UnstructuredList")));
-    }
     let token = page.continue_token.as_deref().or((custom && output.transform.is_none()).then_some(""));
     let mut metadata = list_metadata(Some(&version), token, page.remaining);
     // The reference's lists of other types do not take it over.
@@ -319,10 +310,11 @@ fn go_type(served: &Served, suffix: &str) -> String {
 
 /// Adds `Warning` headers, each text once; what cannot stand in a header is left out.
 pub fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    let mut seen: HashSet<&str> = HashSet::new();
     let mut texts: Vec<&str> = Vec::new();
-    for warning in warnings.iter().filter(|text| !text.is_empty() && !text.chars().any(char::is_control)) {
-        if !texts.contains(&warning.as_str()) {
-            texts.push(warning);
+    for text in warnings.iter().map(String::as_str) {
+        if !text.is_empty() && !text.chars().any(char::is_control) && seen.insert(text) {
+            texts.push(text);
         }
     }
     let cut = texts.iter().map(|text| text.chars().count()).sum::<usize>() > MOST_WARNED;

@@ -10,11 +10,11 @@ use muster_tree::{Map, Value, json};
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
-use super::aside::{aside, turn};
 use super::negotiate::Transform;
 use super::respond::partial;
 use super::table::{self, Include};
 use crate::codec;
+use crate::registry::aside::{aside, turn};
 use crate::registry::list::Start;
 use crate::registry::selection::Selection;
 use crate::registry::{Registry, Served};
@@ -146,7 +146,13 @@ impl Watch {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             // Who tells objects in another version by a webhook waits for it.
-            let turn = turn(self.waits).await;
+            let served = Arc::clone(&self.served);
+            let turn = tokio::select! {
+                biased;
+                turn = turn(&served) => turn,
+                () = sleep_until(self.deadline) => return None,
+                _ = self.stopping.wait_for(|stops| *stops) => return None,
+            };
             if let Some(piece) = aside(self.waits, || self.ready()) {
                 return Some(piece);
             }

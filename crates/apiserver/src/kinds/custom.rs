@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use muster_objects::time::Timestamp;
 use muster_tree::Value;
+use tokio::sync::Semaphore;
 
 use super::{Column, Kind, NAME_COLUMN, Object, Part, Resource, keep_generation};
 use crate::custom::family::{Family, Version};
@@ -78,6 +79,13 @@ impl CustomKind {
         &self.family
     }
 
+    /// The turns of those who may come to wait for a webhook that converts: whoever asks for the version that is stored
+    /// does not.
+    #[must_use]
+    pub fn turns(&self) -> Option<&Semaphore> {
+        (self.family.calls_out() && self.at != self.family.storage).then_some(&self.family.turns)
+    }
+
     /// This version.
     #[must_use]
     pub fn version(&self) -> &Version {
@@ -143,7 +151,14 @@ impl CustomKind {
     }
 
     /// What every write is checked for once its own schema has been looked at.
-    fn check_inside(&self, object: &Object, old: Option<&Object>, part: Part, errors: &mut Errors) {
+    fn check_inside(
+        &self,
+        object: &Object,
+        old: Option<&Object>,
+        part: Part,
+        errors: &mut Errors,
+        warnings: &mut Vec<String>,
+    ) {
         let schema = self.schema();
         if part == Part::Main {
             inner::validate(object, schema, errors);
@@ -155,7 +170,7 @@ impl CustomKind {
             if errors.iter().any(blocks) {
                 errors.push(FieldError::invalid("<nil>", Shown::Bare("null".to_owned()), UNCHECKED));
             } else {
-                errors.extend(rules::object(object, old, schema));
+                errors.extend(rules::object(object, old, schema, warnings));
             }
         }
     }
@@ -221,10 +236,19 @@ impl Kind for CustomKind {
                 scale::validate_status(object, own, &mut errors);
             }
         }
-        self.check_inside(object, None, Part::Main, &mut errors);
+        self.check_inside(object, None, Part::Main, &mut errors, &mut Vec::new());
         errors
     }
     fn validate_update(&self, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
+        self.validate_update_warned(part, object, old, &mut Vec::new())
+    }
+    fn validate_update_warned(
+        &self,
+        part: Part,
+        object: &Object,
+        old: &Object,
+        warnings: &mut Vec<String>,
+    ) -> Vec<FieldError> {
         let mut errors = Errors::new();
         let schema = self.schema();
         self.type_errors(object, &mut errors);
@@ -246,7 +270,7 @@ impl Kind for CustomKind {
                 scale::validate_status(object, own, &mut errors);
             }
         }
-        self.check_inside(object, Some(old), part, &mut errors);
+        self.check_inside(object, Some(old), part, &mut errors, warnings);
         errors
     }
     fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
@@ -254,9 +278,7 @@ impl Kind for CustomKind {
         let mut added: Vec<&str> = metadata(object).strings("finalizers").filter(|f| !was.contains(f)).collect();
         added.sort_unstable();
         added.dedup();
-        let let_be = old.map(|old| rules::let_be(object, old, self.schema()));
-        let let_be = let_be.into_iter().flatten().map(|error| error.to_string());
-        let_be.chain(added.into_iter().flat_map(finalizer_warnings)).collect()
+        added.into_iter().flat_map(finalizer_warnings).collect()
     }
     fn deprecation(&self) -> Option<&str> {
         self.version().deprecation.as_deref()

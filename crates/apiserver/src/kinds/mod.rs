@@ -134,6 +134,18 @@ pub trait Kind: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The same, with warnings of what was wrong before and is let be.
+    fn validate_update_warned(
+        &self,
+        part: Part,
+        object: &Object,
+        old: &Object,
+        warnings: &mut Vec<String>,
+    ) -> Vec<FieldError> {
+        let _ = warnings;
+        self.validate_update(part, object, old)
+    }
+
     /// Fills in what the reference server's defaulting fills in when it reads what was stored.
     fn canonicalize(&self, object: &mut Object) {
         let _ = object;
@@ -248,12 +260,18 @@ impl std::fmt::Debug for dyn Kind {
 /// Everything that is wrong with a change. Metadata is looked at twice, by the rules common to all kinds and by the
 /// kind's, and an error of both is a cause twice: clients of the reference server see that (API-14, API-17).
 #[must_use]
-pub fn validate_update(kind: &dyn Kind, part: Part, object: &Object, old: &Object) -> Vec<FieldError> {
+pub fn validate_update(
+    kind: &dyn Kind,
+    part: Part,
+    object: &Object,
+    old: &Object,
+    warnings: &mut Vec<String>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (new, was) = (metadata(object), metadata(old));
     validation::meta::validate(new, kind.resource().namespaced, NameRule::PathSegment, &mut errors);
     validation::meta::validate_update(new, was, &mut errors);
-    errors.extend(kind.validate_update(part, object, old));
+    errors.extend(kind.validate_update_warned(part, object, old, warnings));
     errors
 }
 

@@ -14,6 +14,7 @@
 
 mod apiservices;
 pub mod apply;
+pub mod aside;
 pub mod catalogue;
 pub(crate) mod certificates;
 mod components;

@@ -139,7 +139,7 @@ impl Registry {
         carry_metadata(served, update.part, &mut object, live);
         served.kind.stamp(update.part, &mut object, Some(live), now);
         let mut errors = self.check_devices(served, update.part, &object, Some(live), update.options);
-        errors.extend(kinds::validate_update(served.kind.as_ref(), update.part, &object, live));
+        errors.extend(kinds::validate_update(served.kind.as_ref(), update.part, &object, live, warnings));
         if errors.is_empty() && update.part == Part::Main {
             errors.extend(self.check_parameters(served, &object, Some(live), &update.options.user));
         }

@@ -4,9 +4,13 @@
 //! HTTP/1 one limit for idling and for the head of a request. So requests are counted from their head to the end of
 //! their answer's body: a watch is in work for as long as it lasts, and a connection without any is idle. So is one on
 //! which nothing but answers are under way of which its peer does not read one, whatever the peer says below HTTP. An answer
-//! is handed on in small pieces, for what hyper and HTTP/2 hold back of it counts as sent.
+//! is handed on in small pieces, for what hyper and HTTP/2 hold back of it counts as sent. Beside a watch the connection stays,
+//! and what is left of such an answer is given up.
 
+use std::fmt;
+use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,7 +19,6 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, pending};
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
-use pin_project_lite::pin_project;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -46,6 +49,9 @@ impl Patience {
     /// Answers that are short, and for whoever reaches the port: 10 seconds for one.
     pub const SHORT: Self = Self { answer: Duration::from_secs(10), connections: 500 };
 
+    /// A page for whoever sits at this machine, beside an API.
+    pub const PAGE: Self = Self { connections: 64, ..Self::API };
+
     /// The same in a process that may have so many files open: half of them are left for what else it has.
     #[must_use]
     pub fn within(self, files: u64) -> Self {
@@ -61,12 +67,54 @@ struct Requests {
     begun: u64,
     /// How many in work may last: watches, and what is not answered yet.
     lasting: usize,
-    /// The others in work: which one, and when something of its answer went out last.
-    answers: Vec<(u64, Instant)>,
+    /// The answers to the others.
+    answers: Vec<UnderWay>,
     /// Since when there is none in work, where there is none.
     since: Instant,
     /// The place is wanted for another one: it is to end once there is none.
     leaves: bool,
+}
+
+/// An answer that is under way.
+struct UnderWay {
+    /// Which request it is for.
+    number: u64,
+    /// When something of it went out last.
+    sent: Instant,
+    left: Arc<dyn Left>,
+}
+
+impl fmt::Debug for UnderWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnderWay").field("number", &self.number).field("sent", &self.sent).finish_non_exhaustive()
+    }
+}
+
+/// What is left of an answer.
+trait Left: Send + Sync {
+    /// Whether it was given up.
+    fn is_given_up(&self) -> bool;
+    /// Gives it up: it is dropped now, and its stream is reset when its peer reads on.
+    fn give_up(&self);
+}
+
+/// The body of an answer, and what is left of the piece of it that came last; `None` once it was given up.
+struct Rest<B>(Mutex<Option<(B, Bytes)>>);
+
+impl<B> Rest<B> {
+    fn with<T>(&self, work: impl FnOnce(&mut Option<(B, Bytes)>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<B: Send> Left for Rest<B> {
+    fn is_given_up(&self) -> bool {
+        self.with(|rest| rest.is_none())
+    }
+
+    fn give_up(&self) {
+        drop(self.with(Option::take));
+    }
 }
 
 impl Requests {
@@ -140,7 +188,8 @@ impl<S> Counted<S> {
 
 impl Idle {
     /// Waits until no request was in work for [`HEAD`] at the beginning, or for [`IDLE`] after one, or until the answer to one
-    /// stands still for too long where no watch is beside it; or, where the connection is to leave, until there is none.
+    /// stands still for too long; or, where the connection is to leave, until there is none. Beside a watch the answer is
+    /// given up instead.
     pub(super) async fn ended(self) {
         let Self(mut told, patience) = self;
         let first = Instant::now() + HEAD;
@@ -151,8 +200,15 @@ impl Idle {
                     true if requests.leaves => return,
                     true if requests.begun == 0 => Some(first),
                     true => Some(requests.since + IDLE),
-                    false if requests.lasting > 0 => None,
-                    false => requests.answers.iter().map(|(_, sent)| *sent + patience.answer).min(),
+                    false => {
+                        let stays = requests.lasting > 0;
+                        let late = |answer: &&UnderWay| answer.sent + patience.answer <= Instant::now();
+                        if stays {
+                            requests.answers.iter().filter(late).for_each(|answer| answer.left.give_up());
+                        }
+                        let waits = |answer: &&UnderWay| !stays || !answer.left.is_given_up();
+                        requests.answers.iter().filter(waits).map(|answer| answer.sent + patience.answer).min()
+                    }
                 }
             };
             if until.is_some_and(|until| until <= Instant::now()) {
@@ -173,11 +229,11 @@ impl Idle {
 
 impl Open {
     /// What is left to do is to send the answer.
-    fn answered(mut self) -> Self {
+    fn answered(mut self, left: Arc<dyn Left>) -> Self {
         self.lasting = false;
         self.requests.0.send_modify(|requests| {
             requests.lasting -= 1;
-            requests.answers.push((self.number, Instant::now()));
+            requests.answers.push(UnderWay { number: self.number, sent: Instant::now(), left });
         });
         self
     }
@@ -186,8 +242,8 @@ impl Open {
     fn goes_on(&self) {
         self.requests.0.send_if_modified(|requests| {
             let mut answers = requests.answers.iter_mut();
-            if let Some((_, sent)) = answers.find(|(number, _)| *number == self.number) {
-                *sent = Instant::now();
+            if let Some(answer) = answers.find(|answer| answer.number == self.number) {
+                answer.sent = Instant::now();
             }
             false
         });
@@ -198,7 +254,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.requests.0.send_modify(|requests| {
             requests.lasting -= usize::from(self.lasting);
-            requests.answers.retain(|(number, _)| *number != self.number);
+            requests.answers.retain(|answer| answer.number != self.number);
             requests.since = Instant::now();
         });
     }
@@ -208,7 +264,8 @@ impl<S, R, B> tower::Service<Request<R>> for Counted<S>
 where
     S: tower::Service<Request<R>, Response = Response<B>>,
     S::Future: Send + 'static,
-    B: Body<Data = Bytes>,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<Answer<B>>;
     type Error = S::Error;
@@ -223,61 +280,74 @@ where
         let answering = self.inner.call(request);
         async move {
             let answer = answering.await?;
-            let open = if answer.extensions().get::<Lasting>().is_some() { open } else { open.answered() };
-            Ok(answer.map(|body| Answer { body, rest: Bytes::new(), open }))
+            let lasts = answer.extensions().get::<Lasting>().is_some();
+            Ok(answer.map(|body| {
+                let rest = Arc::new(Rest(Mutex::new(Some((body, Bytes::new())))));
+                let open = if lasts { open } else { open.answered(Arc::clone(&rest) as Arc<dyn Left>) };
+                Answer { rest, open }
+            }))
         }
         .boxed()
     }
 }
 
-pin_project! {
-    /// The body of an answer; its request is in work until the body was sent or given up.
-    pub(super) struct Answer<B> {
-        #[pin]
-        body: B,
-        // What is left of the piece that came last.
-        rest: Bytes,
-        open: Open,
-    }
+/// The body of an answer; its request is in work until the body was sent or given up.
+pub(super) struct Answer<B> {
+    rest: Arc<Rest<B>>,
+    open: Open,
 }
 
-impl<B: Body<Data = Bytes>> Body for Answer<B> {
+impl<B> Body for Answer<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let this = self.project();
-        if this.rest.is_empty() {
-            let frame = match ready!(this.body.poll_frame(context)) {
-                Some(Ok(frame)) => frame,
-                end => return Poll::Ready(end),
+        self.rest.with(|rest| {
+            let Some((body, rest)) = rest else {
+                let why = io::Error::new(io::ErrorKind::TimedOut, "nothing was read of the answer for too long");
+                return Poll::Ready(Some(Err(why)));
             };
-            match frame.into_data() {
-                Ok(data) => *this.rest = data,
-                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            if rest.is_empty() {
+                let frame = match ready!(Pin::new(body).poll_frame(context)) {
+                    Some(Ok(frame)) => frame,
+                    Some(Err(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
+                    None => return Poll::Ready(None),
+                };
+                match frame.into_data() {
+                    Ok(data) => *rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                }
             }
-        }
-        // The events of what lasts stay whole.
-        let most = if this.open.lasting { usize::MAX } else { PIECE };
-        this.open.goes_on();
-        let piece = this.rest.split_to(this.rest.len().min(most));
-        Poll::Ready(Some(Ok(Frame::data(piece))))
+            // The events of what lasts stay whole.
+            let most = if self.open.lasting { usize::MAX } else { PIECE };
+            self.open.goes_on();
+            let piece = rest.split_to(rest.len().min(most));
+            Poll::Ready(Some(Ok(Frame::data(piece))))
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        self.rest.with(|rest| rest.as_ref().is_some_and(|(body, rest)| rest.is_empty() && body.is_end_stream()))
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (body, rest) = (self.body.size_hint(), self.rest.len() as u64);
-        let mut hint = SizeHint::new();
-        hint.set_lower(body.lower() + rest);
-        if let Some(upper) = body.upper() {
-            hint.set_upper(upper + rest);
-        }
-        hint
+        self.rest.with(|rest| {
+            let mut hint = SizeHint::new();
+            if let Some((body, rest)) = rest {
+                let (body, rest) = (body.size_hint(), rest.len() as u64);
+                hint.set_lower(body.lower() + rest);
+                if let Some(upper) = body.upper() {
+                    hint.set_upper(upper + rest);
+                }
+            }
+            hint
+        })
     }
 }

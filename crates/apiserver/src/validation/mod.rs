@@ -18,6 +18,7 @@ pub mod duration;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod event;
+pub mod expression;
 pub mod flowcontrol;
 pub mod horizontalpodautoscaler;
 pub mod ingress;

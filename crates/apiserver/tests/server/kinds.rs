@@ -141,8 +141,10 @@ fn what_of_a_pod_may_change() {
             let part = if change["status"] == json!(true) { Part::Status } else { Part::Main };
             let new = changed(&old, &change["patch"], part);
             let key = ToString::to_string;
-            let mut got: Vec<Value> =
-                kinds::validate_update(&Pod, part, &new, &old).iter().map(|e| json!([e.field, e.body()])).collect();
+            let mut got: Vec<Value> = kinds::validate_update(&Pod, part, &new, &old, &mut Vec::new())
+                .iter()
+                .map(|e| json!([e.field, e.body()]))
+                .collect();
             got.sort_by_key(key);
             let mut want = change["causes"].as_array().cloned().unwrap_or_default();
             want.sort_by_key(key);
@@ -224,7 +226,7 @@ fn what_the_other_kinds_become() {
             kind.prepare_update(part, &mut object, &old);
             // The registry lets nobody touch this.
             object.object_or_new("metadata").carry("creationTimestamp", metadata(&old));
-            let wrong: Vec<Value> = kinds::validate_update(&*kind, part, &object, &old)
+            let wrong: Vec<Value> = kinds::validate_update(&*kind, part, &object, &old, &mut Vec::new())
                 .iter()
                 .map(|e| json!([e.field, e.body()]))
                 .collect();

@@ -25,6 +25,7 @@ use muster_runtime::manager::Manager;
 use muster_runtime::metrics::Metrics;
 use muster_runtime::shadow::Shadow;
 use muster_runtime::shutdown::Shutdown;
+use nix::sys::resource::{Resource, getrlimit};
 use socket2::{Domain, Socket, Type};
 use tokio::sync::watch;
 
@@ -113,7 +114,9 @@ impl Endpoint {
         listener.set_nonblocking(true).with_context(asked)?;
         let listener = tokio::net::TcpListener::from_std(listener).with_context(asked)?;
         let service = Service { health: Arc::new(health), explaining };
-        let handle = serve_service(listener, service, Some(&tls), watch::Sender::new(false), Patience::SHORT)?;
+        let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(now, _)| now);
+        let patience = Patience::SHORT.within(files);
+        let handle = serve_service(listener, service, Some(&tls), watch::Sender::new(false), patience)?;
         tracing::info!(address = %handle.address(), "serving health and metrics");
         Ok(Some(Self { handle }))
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use muster_schema::quantity::Quantity;
+use muster_schema::quantity::{Amount, Quantity};
 
 use super::{Outcome, Semver, error};
 use crate::cel::eval::Failure;
@@ -61,7 +61,8 @@ fn of_text<'a>(name: &str, text: &str, rest: &[Value<'a>]) -> Option<Outcome<'a>
         },
         "cidr" => match parse_cidr(text) {
             Ok((ip, prefix)) => Ok(Value::Cidr(ip, prefix)),
-            Err(why) => error(why),
+            // The reference says where it failed twice.
+            Err(why) => error(format!("network address parse error during conversion from string: {why}")),
         },
         "isCIDR" => Ok(Value::Bool(parse_cidr(text).is_ok())),
         "semver" => match Semver::parse(text, lenient) {
@@ -90,9 +91,11 @@ fn quantity<'a>(name: &str, own: &Arc<Quantity>, rest: &[Value<'a>]) -> Option<O
             let float = own.nanos().map_or(f64::INFINITY, |nanos| nanos as f64 / 1e9);
             Ok(Value::Double(float))
         }
-        ("isInteger", []) => Ok(Value::Bool(own.is_integer())),
-        ("asInteger", []) if own.is_integer() => Ok(Value::Int(own.value())),
-        ("asInteger", []) => error("cannot convert value to integer"),
+        ("isInteger", []) => Ok(Value::Bool(integer(own).is_some())),
+        ("asInteger", []) => match integer(own) {
+            Some(number) => Ok(Value::Int(number)),
+            None => error("cannot convert value to integer"),
+        },
         ("add", [Value::Quantity(other)]) => made(own.plus(other)),
         ("add", [Value::Int(other)]) => made(own.plus(&Quantity::of(&other.to_string()))),
         ("sub", [Value::Quantity(other)]) => made(own.plus(&negated(other))),
@@ -107,7 +110,7 @@ fn url_part<'a>(name: &str, own: &url::Url) -> Option<Outcome<'a>> {
         "getHost" => Value::text(own.host.as_str()),
         "getHostname" => Value::text(own.hostname()),
         "getPort" => Value::text(own.port()),
-        "getEscapedPath" => Value::text(own.path.as_str()),
+        "getEscapedPath" => Value::text(own.escaped_path()),
         "getQuery" => {
             let pairs = own
                 .queries()
@@ -117,6 +120,14 @@ fn url_part<'a>(name: &str, own: &url::Url) -> Option<Outcome<'a>> {
         }
         _ => return None,
     }))
+}
+
+/// The whole number that a quantity is; `None` for one that Go holds with a fraction, or not in 64 bits.
+fn integer(own: &Quantity) -> Option<i64> {
+    match own.amount()? {
+        Amount::Small { value, scale } => value.checked_mul(10_i64.checked_pow(u32::try_from(scale).ok()?)?),
+        Amount::Large { .. } => None,
+    }
 }
 
 /// An address, strictly: no zone, no leading zeros, no IPv4 in IPv6.

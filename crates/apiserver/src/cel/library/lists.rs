@@ -17,6 +17,9 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
     let Some(Value::List(list)) = args.first() else { return None };
     let items = || list.iter().collect::<Vec<_>>();
     Some(match (name, &args[1..]) {
+        // What the reference calls is chosen by the first element.
+        ("isSorted" | "min" | "max", []) if list.iter().next().is_some_and(|first| !has_order(&first)) => return None,
+        ("sum", []) if list.iter().next().is_some_and(|first| !has_sum(&first)) => return None,
         ("isSorted", []) => {
             let items = items();
             let sorted = items.windows(2).all(|pair| pair[0].compare(&pair[1]) != Some(Ordering::Greater));
@@ -84,15 +87,21 @@ fn sum<'a>(items: &[Value<'a>]) -> Outcome<'a> {
 
 fn extreme<'a>(items: &[Value<'a>], name: &str, order: Ordering) -> Outcome<'a> {
     let Some(first) = items.first() else { return error(format!("{name} called on empty list")) };
-    let mut best = first;
-    for item in &items[1..] {
-        match item.compare(best) {
-            Some(found) if found == order => best = item,
-            Some(_) => {}
-            None => return Err(Failure::no_overload()),
-        }
+    if !items.iter().all(has_order) {
+        return Err(Failure::no_overload());
     }
+    // Of two that cannot be compared, the first stays.
+    let best = items.iter().fold(first, |best, item| if item.compare(best) == Some(order) { item } else { best });
     Ok(best.clone())
+}
+
+/// Whether values of its type have an order.
+pub(super) fn has_order(value: &Value<'_>) -> bool {
+    matches!(value, Value::Bool(_) | Value::String(_) | Value::Bytes(_) | Value::Timestamp(_)) || has_sum(value)
+}
+
+fn has_sum(value: &Value<'_>) -> bool {
+    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_))
 }
 
 fn flatten<'a>(items: &[Value<'a>], depth: i64) -> Vec<Value<'a>> {

@@ -2,6 +2,7 @@
 
 pub(super) mod authz;
 mod convert;
+pub(super) mod format;
 mod kubernetes;
 mod lists;
 mod semver;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use cel::common::ast::operators;
 
 use super::eval::Failure;
+use super::time::{self, Instant};
 use super::value::{Map, Value};
 
 pub(super) use semver::Semver;
@@ -39,7 +41,33 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Outcome<'a> {
         .or_else(|| optional(name, args))
         .or_else(|| kubernetes::call(name, args))
         .or_else(|| authz::call(name, args))
-        .unwrap_or_else(|| Err(Failure::no_overload()))
+        .unwrap_or_else(|| Err(lacking(name, &args.iter().collect::<Vec<_>>())))
+}
+
+/// That no function of a name takes these values. An operator is named where its first operand knows none like it.
+fn lacking(name: &str, args: &[&Value<'_>]) -> Failure {
+    use Value::{Bool, Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
+    let Some(first) = args.first() else { return Failure::no_overload() };
+    let knows = match name {
+        operators::ADD => {
+            matches!(first, Int(_) | Uint(_) | Double(_) | String(_) | Bytes(_) | List(_) | Duration(_) | Timestamp(_))
+        }
+        operators::SUBSTRACT => matches!(first, Int(_) | Uint(_) | Double(_) | Duration(_) | Timestamp(_)),
+        operators::MULTIPLY | operators::DIVIDE => matches!(first, Int(_) | Uint(_) | Double(_)),
+        operators::MODULO => matches!(first, Int(_) | Uint(_)),
+        operators::NEGATE => matches!(first, Bool(_) | Int(_) | Double(_) | Duration(_)),
+        operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS => {
+            lists::has_order(first)
+        }
+        "size" => false,
+        // Those that a kind of value brings along, of which there is one for all.
+        "contains" | "startsWith" | "endsWith" | operators::LOGICAL_NOT | operators::INDEX | operators::IN => true,
+        _ => {
+            let kinds: Vec<&str> = args.iter().map(|arg| arg.type_name()).collect();
+            return Failure::Error(format!("no such overload: {name}({})", kinds.join(", ")));
+        }
+    };
+    if knows { Failure::no_overload() } else { Failure::Error(format!("no such overload: {name}")) }
 }
 
 fn operator<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
@@ -47,10 +75,10 @@ fn operator<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
         (operators::EQUALS, [a, b]) => Ok(Value::Bool(a.equals(b))),
         (operators::NOT_EQUALS, [a, b]) => Ok(Value::Bool(!a.equals(b))),
         (operators::LOGICAL_NOT, [Value::Bool(a)]) => Ok(Value::Bool(!a)),
-        (operators::LESS, [a, b]) => compared(a, b, |order| order == Ordering::Less),
-        (operators::LESS_EQUALS, [a, b]) => compared(a, b, |order| order != Ordering::Greater),
-        (operators::GREATER, [a, b]) => compared(a, b, |order| order == Ordering::Greater),
-        (operators::GREATER_EQUALS, [a, b]) => compared(a, b, |order| order != Ordering::Less),
+        (operators::LESS, [a, b]) => compared(name, a, b, |order| order == Ordering::Less),
+        (operators::LESS_EQUALS, [a, b]) => compared(name, a, b, |order| order != Ordering::Greater),
+        (operators::GREATER, [a, b]) => compared(name, a, b, |order| order == Ordering::Greater),
+        (operators::GREATER_EQUALS, [a, b]) => compared(name, a, b, |order| order != Ordering::Less),
         (operators::NEGATE, [Value::Int(a)]) => whole(a.checked_neg(), "integer"),
         (operators::NEGATE, [Value::Double(a)]) => Ok(Value::Double(-a)),
         (
@@ -82,13 +110,13 @@ fn operator<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
     Some(outcome)
 }
 
-fn compared<'a>(one: &Value<'_>, other: &Value<'_>, test: impl Fn(Ordering) -> bool) -> Outcome<'a> {
+fn compared<'a, 'b>(name: &str, one: &Value<'b>, other: &Value<'b>, test: impl Fn(Ordering) -> bool) -> Outcome<'a> {
     match one.compare(other) {
         Some(order) => Ok(Value::Bool(test(order))),
         None if matches!((one, other), (Value::Double(_), _) | (_, Value::Double(_))) => {
             error("NaN values cannot be ordered")
         }
-        None => Err(Failure::no_overload()),
+        None => Err(lacking(name, &[one, other])),
     }
 }
 
@@ -126,7 +154,7 @@ fn arithmetic<'a>(operator: &str, one: &Value<'a>, other: &Value<'a>) -> Outcome
             operators::SUBSTRACT => Ok(Double(a - b)),
             operators::MULTIPLY => Ok(Double(a * b)),
             operators::DIVIDE => Ok(Double(a / b)),
-            _ => Err(Failure::no_overload()),
+            _ => Err(lacking(operator, &[one, other])),
         },
         (String(a), String(b)) if operator == operators::ADD => Ok(Value::text(format!("{a}{b}"))),
         (Bytes(a), Bytes(b)) if operator == operators::ADD => Ok(Bytes([&**a, &**b].concat().into())),
@@ -135,19 +163,24 @@ fn arithmetic<'a>(operator: &str, one: &Value<'a>, other: &Value<'a>) -> Outcome
             let result = match operator {
                 operators::ADD => a.checked_add(*b),
                 operators::SUBSTRACT => a.checked_sub(*b),
-                _ => return Err(Failure::no_overload()),
+                _ => return Err(lacking(operator, &[one, other])),
             };
             result.map(Duration).ok_or_else(|| Failure::Error("duration overflow".to_owned()))
         }
         (Timestamp(a), Duration(b)) | (Duration(b), Timestamp(a)) if operator == operators::ADD => {
-            Ok(Timestamp(a + i128::from(*b)))
+            instant(a + i128::from(*b))
         }
-        (Timestamp(a), Duration(b)) if operator == operators::SUBSTRACT => Ok(Timestamp(a - i128::from(*b))),
+        (Timestamp(a), Duration(b)) if operator == operators::SUBSTRACT => instant(a - i128::from(*b)),
         (Timestamp(a), Timestamp(b)) if operator == operators::SUBSTRACT => {
             i64::try_from(a - b).map(Duration).map_err(|_| Failure::Error("timestamp overflow".to_owned()))
         }
-        _ => Err(Failure::no_overload()),
+        _ => Err(lacking(operator, &[one, other])),
     }
+}
+
+/// A point in time that may not have fitted.
+fn instant<'a>(at: Instant) -> Outcome<'a> {
+    if time::fits(at) { Ok(Value::Timestamp(at)) } else { error("timestamp overflow") }
 }
 
 /// An element or member; or what is said where it is missing.
@@ -206,7 +239,7 @@ fn optional<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
                 Value::Uint(number) => *number == 0,
                 Value::Double(number) => *number == 0.0,
                 Value::Duration(nanos) => *nanos == 0,
-                Value::Timestamp(instant) => *instant == crate::cel::time::YEAR_ONE,
+                Value::Timestamp(instant) => *instant == time::YEAR_ONE,
                 Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_) => value.size() == 0,
                 _ => false,
             };

@@ -1,8 +1,8 @@
 //! Functions of texts.
 
-use super::{Outcome, convert, error};
+use super::{Outcome, error};
 use crate::cel::eval::Failure;
-use crate::cel::value::{Map, Value};
+use crate::cel::value::Value;
 use crate::custom::pattern::Regex;
 use crate::field::go_quote;
 
@@ -45,7 +45,9 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
         ("substring", [Value::Int(from)]) => substring(text, *from, None),
         ("substring", [Value::Int(from), Value::Int(to)]) => substring(text, *from, Some(*to)),
         ("strings.quote", []) => Ok(Value::text(go_quote(text))),
-        ("format", [Value::List(list)]) => format(text, &list.iter().collect::<Vec<_>>()),
+        ("format", [Value::List(list)]) => {
+            super::format::format(text, &list.iter().collect::<Vec<_>>()).map(Value::text).map_err(Failure::Error)
+        }
         _ => return None,
     })
 }
@@ -142,135 +144,4 @@ fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
     }
     let (from, end) = (usize::try_from(from).unwrap_or_default(), usize::try_from(end).unwrap_or_default());
     Ok(Value::text(text.chars().skip(from).take(end - from).collect::<String>()))
-}
-
-/// The most digits after a point.
-const MOST_DIGITS: usize = 10_000;
-
-/// `"%s is %d".format([...])`
-fn format<'a>(text: &str, args: &[Value<'a>]) -> Outcome<'a> {
-    let mut out = String::new();
-    let mut rest = text.chars().peekable();
-    let mut next = 0;
-    while let Some(c) = rest.next() {
-        if c != '%' {
-            out.push(c);
-            continue;
-        }
-        if rest.peek() == Some(&'%') {
-            rest.next();
-            out.push('%');
-            continue;
-        }
-        let mut precision = None;
-        if rest.peek() == Some(&'.') {
-            rest.next();
-            let mut digits = String::new();
-            while let Some(digit) = rest.next_if(char::is_ascii_digit) {
-                digits.push(digit);
-            }
-            precision = digits.parse::<usize>().ok();
-            if !digits.is_empty() && precision.is_none_or(|digits| digits > MOST_DIGITS) {
-                return error(format!("precision too large: {digits}"));
-            }
-        }
-        let Some(verb) = rest.next() else { return error("unexpected end of string") };
-        let Some(arg) = args.get(next) else { return error(format!("index {next} out of range")) };
-        next += 1;
-        let shown = match (verb, arg) {
-            ('s', arg) => Some(display(arg)),
-            ('d', Value::Int(_) | Value::Uint(_)) => convert::text(arg),
-            ('d', Value::Double(number)) if !number.is_finite() => Some(number.to_string()),
-            ('f', arg) => float(arg).map(|number| format!("{number:.*}", precision.unwrap_or(6))),
-            ('e', arg) => float(arg).map(|number| scientific(number, precision.unwrap_or(6))),
-            ('b', Value::Int(number)) if *number < 0 => Some(format!("-{:b}", number.unsigned_abs())),
-            ('b', Value::Int(number)) => Some(format!("{number:b}")),
-            ('b', Value::Uint(number)) => Some(format!("{number:b}")),
-            ('b', Value::Bool(flag)) => Some(u8::from(*flag).to_string()),
-            ('o', Value::Int(number)) if *number < 0 => Some(format!("-{:o}", number.unsigned_abs())),
-            ('o', Value::Int(number)) => Some(format!("{number:o}")),
-            ('o', Value::Uint(number)) => Some(format!("{number:o}")),
-            ('x' | 'X', arg) => hex(arg).map(|text| if verb == 'X' { text.to_uppercase() } else { text }),
-            _ => return error(format!("could not parse formatting clause: unrecognized formatting clause \"{verb}\"")),
-        };
-        match shown {
-            Some(shown) => out.push_str(&shown),
-            None => {
-                return error(format!(
-                    "error during formatting: formatting clause cannot be used on values of type {}",
-                    arg.type_name()
-                ));
-            }
-        }
-    }
-    Ok(Value::text(out))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "as the reference")]
-fn float(value: &Value<'_>) -> Option<f64> {
-    match value {
-        Value::Double(number) => Some(*number),
-        Value::Int(number) => Some(*number as f64),
-        Value::Uint(number) => Some(*number as f64),
-        _ => None,
-    }
-}
-
-/// A float with an exponent of two digits at least, as Go writes it.
-fn scientific(number: f64, precision: usize) -> String {
-    let text = format!("{number:.precision$e}");
-    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
-    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-    format!("{mantissa}e{sign}{digits:0>2}")
-}
-
-fn hex(value: &Value<'_>) -> Option<String> {
-    let bytes = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect();
-    Some(match value {
-        Value::Int(number) if *number < 0 => format!("-{:x}", number.unsigned_abs()),
-        Value::Int(number) => format!("{number:x}"),
-        Value::Uint(number) => format!("{number:x}"),
-        Value::String(text) => bytes(text.as_bytes()),
-        Value::Bytes(own) => bytes(own),
-        _ => return None,
-    })
-}
-
-/// A value as `%s` shows it.
-fn display(value: &Value<'_>) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::List(list) => {
-            let items: Vec<String> = list.iter().map(|item| inner(&item)).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Map(map) => {
-            let mut pairs: Vec<String> = pairs(map);
-            pairs.sort();
-            format!("{{{}}}", pairs.join(", "))
-        }
-        Value::Type(name) => (*name).to_owned(),
-        other => convert::text(other).unwrap_or_else(|| other.type_name().to_owned()),
-    }
-}
-
-fn pairs(map: &Map<'_>) -> Vec<String> {
-    map.keys()
-        .iter()
-        .map(|key| {
-            let value = map.get(key).ok().flatten().unwrap_or(Value::Null);
-            format!("{}: {}", inner(key), inner(&value))
-        })
-        .collect()
-}
-
-/// A value inside another: texts are quoted.
-fn inner(value: &Value<'_>) -> String {
-    match value {
-        Value::String(text) => go_quote(text),
-        Value::Bytes(bytes) => go_quote(&convert::base64(bytes)),
-        Value::Duration(_) => format!("duration({})", go_quote(&display(value))),
-        Value::Timestamp(_) => format!("timestamp({})", go_quote(&display(value))),
-        other => display(other),
-    }
 }

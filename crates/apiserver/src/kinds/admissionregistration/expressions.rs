@@ -3,13 +3,14 @@
 use crate::cel::Type;
 use crate::cel::admission::{Environment, Purpose};
 use crate::validation::admissionpolicy::{Expressions, Gives, Sort};
+use crate::validation::expression::Wrong;
 
 /// Compiles every expression.
 #[derive(Debug)]
 pub(super) struct Compiled;
 
 impl Expressions for Compiled {
-    fn check(&self, expression: &str, sort: Sort, variables: &[(&str, &str)]) -> Option<String> {
+    fn check(&self, expression: &str, sort: Sort, variables: &[(&str, &str)]) -> Result<(), Wrong> {
         let (purpose, composes) = match sort.gives {
             Gives::Bool => (Purpose::Condition, false),
             Gives::Text => (Purpose::Message, false),
@@ -24,6 +25,6 @@ impl Expressions for Compiled {
             let kind = environment.compile(own, Purpose::Variable).map_or(Type::Dyn, |(_, kind)| kind);
             environment.declare(name, kind);
         }
-        environment.compile(expression, purpose).err()
+        environment.compile(expression, purpose).map(|_| ())
     }
 }

@@ -7,6 +7,7 @@ use muster_tree::Value;
 use crate::field::{ErrorKind, FieldError};
 use crate::model::{Fields as _, Object, metadata};
 
+use super::expression::Wrong;
 use super::webhook::{one_of, validate_rule};
 use super::{Errors, Path, complain, name, selector};
 
@@ -20,8 +21,11 @@ const CONDITIONS_MOST: usize = 64;
 
 /// What compiles the expressions of policies and webhooks.
 pub trait Expressions {
-    /// What is wrong with an expression. `variables` are the names and expressions of those before it.
-    fn check(&self, expression: &str, sort: Sort, variables: &[(&str, &str)]) -> Option<String>;
+    /// Checks an expression. `variables` are the names and expressions of those before it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn check(&self, expression: &str, sort: Sort, variables: &[(&str, &str)]) -> Result<(), Wrong>;
 }
 
 /// What an expression is for: which variables it sees, and what it has to give.
@@ -68,8 +72,8 @@ pub struct Unchecked;
 
 #[cfg(test)]
 impl Expressions for Unchecked {
-    fn check(&self, _: &str, _: Sort, _: &[(&str, &str)]) -> Option<String> {
-        None
+    fn check(&self, _: &str, _: Sort, _: &[(&str, &str)]) -> Result<(), Wrong> {
+        Ok(())
     }
 }
 
@@ -82,9 +86,9 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn check(&self, expression: &str, gives: Gives, authorizer: bool, path: &Path<'_>, errors: &mut Errors) {
-        if let Some(why) = self.expressions.check(expression, Sort::of(gives, self.params, authorizer), &self.variables)
-        {
-            errors.push(FieldError::invalid(path, expression, why));
+        let sort = Sort::of(gives, self.params, authorizer);
+        if let Err(wrong) = self.expressions.check(expression, sort, &self.variables) {
+            errors.push(wrong.of(path, expression));
         }
     }
 }
@@ -303,8 +307,8 @@ pub(super) fn validate_match_conditions(
         let (own, expression) = (condition.text("name"), condition.text("expression").trim());
         if expression.is_empty() {
             errors.push(FieldError::required(path.child("expression"), ""));
-        } else if let Some(why) = expressions.check(expression, sort, &[]) {
-            errors.push(FieldError::invalid(path.child("expression"), expression, why));
+        } else if let Err(wrong) = expressions.check(expression, sort, &[]) {
+            errors.push(wrong.of(path.child("expression"), expression));
         }
         if own.is_empty() {
             errors.push(FieldError::required(path.child("name"), ""));

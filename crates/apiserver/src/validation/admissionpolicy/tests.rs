@@ -8,9 +8,10 @@ use super::*;
 struct Loud;
 
 impl Expressions for Loud {
-    fn check(&self, expression: &str, sort: Sort, variables: &[(&str, &str)]) -> Option<String> {
+    fn check(&self, expression: &str, sort: Sort, variables: &[(&str, &str)]) -> Result<(), Wrong> {
         let known: Vec<&str> = variables.iter().map(|(name, _)| *name).collect();
-        (!expression.ends_with('!')).then(|| format!("{:?} {} [{}]", sort.gives, sort.params, known.join(",")))
+        let wrong = || Wrong::Invalid(format!("{:?} {} [{}]", sort.gives, sort.params, known.join(",")));
+        expression.ends_with('!').then_some(()).ok_or_else(wrong)
     }
 }
 

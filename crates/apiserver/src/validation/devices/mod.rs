@@ -12,6 +12,7 @@ use muster_schema::quantity::Quantity;
 use muster_tree::{Text, Value};
 
 use super::csi::validate_driver_name;
+use super::expression::Wrong;
 use super::{Errors, Path, complain, name};
 use crate::field::{FieldError, Shown};
 use crate::model::{Fields as _, Object};
@@ -39,15 +40,6 @@ const POOL_MAX: usize = 253;
 const ID_MAX: usize = 32;
 /// What tolerations and taints do.
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
-
-/// What is wrong with the expression of a selector.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wrong {
-    /// It says what no selector may say.
-    Invalid(String),
-    /// It may cost too much.
-    Costly,
-}
 
 /// Checks the expression of a selector.
 pub type Check = fn(&str) -> Result<(), Wrong>;
@@ -164,10 +156,8 @@ fn validate_selectors(parent: &Object, check: Check, path: &Path<'_>, errors: &m
         if text.len() > EXPRESSION_MAX {
             return errors.push(FieldError::too_long(path, EXPRESSION_MAX));
         }
-        match check(text) {
-            Ok(()) => {}
-            Err(Wrong::Invalid(why)) => errors.push(FieldError::invalid(path, text, why)),
-            Err(Wrong::Costly) => errors.push(FieldError::forbidden(path, "too complex, exceeds cost limit")),
+        if let Err(wrong) = check(text) {
+            errors.push(wrong.of(path, text));
         }
     });
 }

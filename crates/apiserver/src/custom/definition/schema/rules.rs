@@ -84,7 +84,10 @@ impl Walk<'_> {
                 }
                 Ok(checked) => {
                     uses_old = checked.program.uses("oldSelf");
-                    cost = checked.cost.max;
+                    match checked.program.instantiate("program") {
+                        Err(why) => wrong = Some(why),
+                        Ok(()) => cost = checked.cost.max,
+                    }
                 }
             }
             let total = cost.saturating_mul(times);
@@ -142,7 +145,10 @@ fn message_cost(text: &str, variables: &[Variable<'_>]) -> Result<Estimate, Stri
         Ok(checked) if !matches!(checked.output, Type::String) => {
             Err("messageExpression must evaluate to a string".to_owned())
         }
-        Ok(checked) => Ok(checked.cost),
+        Ok(checked) => {
+            checked.program.instantiate("messageExpression")?;
+            Ok(checked.cost)
+        }
     }
 }
 
