@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use muster_objects::event::{EventMeta, event_name};
+use muster_objects::event::{EventMeta, combined_name};
 use muster_objects::{Event, Moment, ResourceVersion, Timestamp};
 use serde::Serialize;
 
@@ -127,7 +127,7 @@ impl EventCorrelator {
         }
         let combined = Event {
             metadata: EventMeta {
-                name: event_name(&event.involved_object, now),
+                name: combined_name(&event.involved_object, now),
                 namespace: event.metadata.namespace,
                 resource_version: ResourceVersion::UNKNOWN,
             },

@@ -203,11 +203,18 @@ impl Event {
 /// a random uuid; here the uid, which is as unique, stands in for the name.
 #[must_use]
 pub fn event_name(involved: &ObjectReference, now: Timestamp) -> String {
+    let name = combined_name(involved, now);
+    let nanos = now.as_nanos().unsigned_abs();
+    if is_dns1123_subdomain(&name) { name } else { format!("{}.{nanos:x}", involved.uid) }
+}
+
+/// The same for a combined event, which upstream names so whatever room there is: servers take it.
+#[must_use]
+pub fn combined_name(involved: &ObjectReference, now: Timestamp) -> String {
     let nanos = now.as_nanos();
     // Go's %x writes a negative number with its sign.
     let sign = if nanos < 0 { "-" } else { "" };
-    let name = format!("{}.{sign}{:x}", involved.name, nanos.unsigned_abs());
-    if is_dns1123_subdomain(&name) { name } else { format!("{}.{:x}", involved.uid, nanos.unsigned_abs()) }
+    format!("{}.{sign}{:x}", involved.name, nanos.unsigned_abs())
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]

@@ -112,8 +112,8 @@ fn set_deleted(set: &ReplicaSet, deployments: &Cache<Deployment>, mut effect: im
     enqueue(deployment, effect);
 }
 
-/// What the pods' cache saw: a Recreate Deployment may go on where the last pod of one of its ReplicaSets went, or
-/// finished.
+/// What the pods' cache saw: a Recreate Deployment may go on where the last pod of one of its ReplicaSets went, finished,
+/// or is not its own any more.
 ///
 /// Everything is read from the caches. Pods that are Failed or Succeeded are not waited for (B-05).
 pub fn pod_changed(
@@ -126,6 +126,7 @@ pub fn pod_changed(
     let gone = match change {
         Change::Deleted { last, .. } => last,
         Change::Updated { old, new } if old.meta.uid != new.meta.uid => old,
+        Change::Updated { old, new } if old.meta.controller != new.meta.controller => old,
         Change::Updated { old, new } if !is_finished(old) && is_finished(new) => new,
         Change::Added(_) | Change::Updated { .. } => return,
     };

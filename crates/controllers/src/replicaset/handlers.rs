@@ -170,16 +170,22 @@ pub fn pod_updated<O: ReplicaOwner>(old: &Pod, new: &Pod, owners: &impl Owners<O
         return;
     }
     let relabelled = old.meta.labels != new.meta.labels;
+    let changed_hands = old.meta.controller != new.meta.controller;
     // A graceful deletion is first seen by the deletion timestamp, and the pod is to be replaced at once.
     if new.meta.is_being_deleted() {
         let first = !old.meta.is_being_deleted();
         pod_deleted(new, first, owners, &mut effect);
         if relabelled {
             pod_deleted(old, first, owners, &mut effect);
+        } else if changed_hands
+            && let Some(reference) = &old.meta.controller
+            && let Some(owner) = resolve(old, reference, owners)
+        {
+            // Upstream goes on counting it as terminating.
+            effect(Effect::Enqueue(owner.meta().key()));
         }
         return;
     }
-    let changed_hands = old.meta.controller != new.meta.controller;
     if (relabelled || changed_hands)
         && let Some(reference) = &old.meta.controller
         && let Some(owner) = resolve(old, reference, owners)

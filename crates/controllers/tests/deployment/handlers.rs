@@ -227,3 +227,17 @@ fn a_pod_that_ends_queues_a_recreating_deployment() {
     assert!(!pod_queues("Recreate", &update(PodPhase::Pending, PodPhase::Running), [pod("a", 1, PodPhase::Running)]));
     assert!(!pod_queues("Recreate", &Change::Added(Arc::new(pod("a", 1, PodPhase::Failed))), failed()));
 }
+
+/// A pod that is not its ReplicaSet's any more is not waited for, whatever becomes of it.
+///
+/// Contract: DEP-01
+#[test]
+fn a_pod_that_changes_hands_queues_a_recreating_deployment() {
+    let own = || pod("a", 1, PodPhase::Running);
+    let orphan = || Pod { meta: muster_objects::Meta { controller: None, ..own().meta }, ..own() };
+    let update = |new: Pod| Change::Updated { old: Arc::new(own()), new: Arc::new(new) };
+    assert!(pod_queues("Recreate", &update(orphan()), [orphan()]));
+    assert!(pod_queues("Recreate", &update(pod("a", 2, PodPhase::Running)), [pod("a", 2, PodPhase::Running)]));
+    assert!(!pod_queues("Recreate", &update(orphan()), [orphan(), pod("b", 1, PodPhase::Running)]));
+    assert!(!pod_queues("RollingUpdate", &update(orphan()), [orphan()]));
+}

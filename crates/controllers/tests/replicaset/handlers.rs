@@ -207,6 +207,12 @@ fn table_of_updated_pods() {
             },
             [gone("db", "p"), gone("web", "p")].concat(),
         ),
+        (
+            "a dying one is released: it is terminating for its owner no more",
+            terminating(owned.clone()),
+            |pod| pod.meta.controller = None,
+            queued(&["web"]),
+        ),
         ("a dying orphan", alone, |pod| pod.meta.deletion_timestamp = Some(ago(0)), vec![]),
     ];
     for (name, old, change, expected) in cases {
