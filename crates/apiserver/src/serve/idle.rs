@@ -194,24 +194,32 @@ impl Idle {
         let Self(mut told, patience) = self;
         let first = Instant::now() + HEAD;
         loop {
-            let until = {
+            let (mut stays, mut under_way) = (false, Vec::new());
+            let mut until = {
                 let requests = told.borrow_and_update();
                 match requests.at_rest() {
                     true if requests.leaves => return,
                     true if requests.begun == 0 => Some(first),
                     true => Some(requests.since + IDLE),
-                    false => {
-                        let stays = requests.lasting > 0;
-                        let late = |answer: &&UnderWay| answer.sent + patience.answer <= Instant::now();
-                        if stays {
-                            requests.answers.iter().filter(late).for_each(|answer| answer.left.give_up());
-                        }
-                        let waits = |answer: &&UnderWay| !stays || !answer.left.is_given_up();
-                        requests.answers.iter().filter(waits).map(|answer| answer.sent + patience.answer).min()
+                    false if requests.lasting > 0 => {
+                        stays = true;
+                        let answers = requests.answers.iter();
+                        under_way
+                            .extend(answers.map(|answer| (answer.sent + patience.answer, Arc::clone(&answer.left))));
+                        None
                     }
+                    false => requests.answers.iter().map(|answer| answer.sent + patience.answer).min(),
                 }
             };
-            if until.is_some_and(|until| until <= Instant::now()) {
+            // Answers are looked into while nobody is kept from counting: who sends one holds it.
+            for (end, left) in under_way {
+                if end <= Instant::now() {
+                    left.give_up();
+                } else if !left.is_given_up() {
+                    until = Some(until.map_or(end, |until: Instant| until.min(end)));
+                }
+            }
+            if !stays && until.is_some_and(|until| until <= Instant::now()) {
                 return;
             }
             let changed = match until {
@@ -252,11 +260,15 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
+        let mut done = None;
         self.requests.0.send_modify(|requests| {
             requests.lasting -= usize::from(self.lasting);
-            requests.answers.retain(|answer| answer.number != self.number);
+            let at = requests.answers.iter().position(|answer| answer.number == self.number);
+            done = at.map(|at| requests.answers.swap_remove(at));
             requests.since = Instant::now();
         });
+        // What is left of it goes while others can count.
+        drop(done);
     }
 }
 
@@ -309,7 +321,7 @@ where
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        self.rest.with(|rest| {
+        let polled = self.rest.with(|rest| {
             let Some((body, rest)) = rest else {
                 let why = io::Error::new(io::ErrorKind::TimedOut, "nothing was read of the answer for too long");
                 return Poll::Ready(Some(Err(why)));
@@ -327,10 +339,13 @@ where
             }
             // The events of what lasts stay whole.
             let most = if self.open.lasting { usize::MAX } else { PIECE };
-            self.open.goes_on();
             let piece = rest.split_to(rest.len().min(most));
             Poll::Ready(Some(Ok(Frame::data(piece))))
-        })
+        });
+        if matches!(polled, Poll::Ready(Some(Ok(_)))) {
+            self.open.goes_on();
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
