@@ -42,7 +42,7 @@ pub(super) fn asked<'a>(
     })
 }
 
-fn longest_wait(query: &Query) -> Duration {
+pub(super) fn longest_wait(query: &Query) -> Duration {
     let wanted = query.get("timeout").and_then(|text| duration::parse(text).ok());
     let wanted = wanted.and_then(|nanos| u64::try_from(nanos).ok()).filter(|nanos| *nanos > 0);
     wanted.map_or(LONGEST_WAIT, |nanos| LONGEST_WAIT.min(Duration::from_nanos(nanos)))

@@ -324,12 +324,17 @@ fn aggregated_resource(resource: &Resource) -> Value {
         false => Model { group: "", version: "", kind: &resource.kind },
     };
     let kind = |model: Model<'_>| json!({"group": model.group, "version": model.version, "kind": model.kind});
+    // What is of the same group and version does not say so.
+    let short = |model: Model<'static>| match (model.group, model.version) == (&*resource.group, &*resource.version) {
+        true => Model { group: "", version: "", ..model },
+        false => model,
+    };
     let parts: Vec<Value> = parts(resource)
         .into_iter()
         .map(|part| {
             json!({
                 "subresource": part.name(),
-                "responseKind": kind(part.model().unwrap_or(own)),
+                "responseKind": kind(part.model().map_or(own, short)),
                 "verbs": part.verbs(),
             })
         })

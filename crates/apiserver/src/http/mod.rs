@@ -365,11 +365,19 @@ impl Service {
             admission.send(registry, connects, (resource, model), &mut options, &mut warnings, |_| Ok(())).await
         };
         let admitted = in_time(asked.as_ref().map(|asked| asked.deadline), pin!(admitted)).await;
-        let found = admitted
-            .and_then(|()| self.may_connect(user, served, path, subresource, &parts.method))
-            .and_then(|()| registry.get(served, path.namespace.unwrap_or_default(), name));
+        let found =
+            admitted.and_then(|()| self.may_connect(user, served, path, subresource, &parts.method)).and_then(|()| {
+                let container = match subresource {
+                    Subresource::Exec | Subresource::Attach => Some(query.get("container").unwrap_or_default()),
+                    _ => None,
+                };
+                registry.node_of(served, path.namespace.unwrap_or_default(), name, container)
+            });
         let error = match found {
             Err(error) => error,
+            Ok(node) if node.is_empty() && subresource != Subresource::Proxy => {
+                ApiError::bad_request(format!("pod {name} does not have a host assigned"))
+            }
             Ok(_) => {
                 let (verb, singular) = (subresource.name(), &served.resource().singular);
                 ApiError::bad_request(format!(

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
 use muster_tree::Value;
+use tokio::time::Instant;
 
 use super::admission::{self, in_time};
 use super::body::{Body, Lasting};
@@ -214,11 +215,13 @@ impl Request<'_> {
         let answers = Answers(&self.registry().authorizer, self.user);
         let asked = self.asked(&answers);
         let deadline = asked.as_ref().map(|asked| asked.deadline);
-        let dispatched = async {
-            let _turn = aside::turn(self.served).await;
-            self.dispatch(body, output, asked, &mut warnings).await
+        // Those who read wait for their turn as long as others for all.
+        let last = deadline.unwrap_or_else(|| Instant::now() + admission::longest_wait(&self.query));
+        let turn = async { Ok(aside::turn(self.served).await) };
+        let answer = match in_time(Some(last), pin!(turn)).await {
+            Ok(_turn) => in_time(deadline, pin!(self.dispatch(body, output, asked, &mut warnings))).await,
+            Err(error) => Err(error),
         };
-        let answer = in_time(deadline, pin!(dispatched)).await;
         if answer.is_ok() && !matches!(self.verb, Verb::Get | Verb::List | Verb::Watch | Verb::Create) {
             self.settle(self.path.name);
         }

@@ -100,16 +100,34 @@ impl Registry {
         name: &str,
         container: Option<&str>,
     ) -> Result<String, ApiError> {
+        match self.node_of(served, namespace, name, container.or(Some("")))?.as_str() {
+            "" => Ok(String::new()),
+            node => Ok(format!("pod {namespace}/{name} is simulated on node {node}: its containers do not run\n")),
+        }
+    }
+
+    /// The node of a pod that somebody wants to reach; empty where there is none yet. With a container, that has to be one of
+    /// its own; the empty name means the only one.
+    ///
+    /// # Errors
+    /// 404; 400 for a container that the pod does not have.
+    pub fn node_of(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        container: Option<&str>,
+    ) -> Result<String, ApiError> {
         let pod = self.get(served, namespace, name)?.object();
         let empty = Object::new();
         let spec = pod.object("spec").unwrap_or(&empty);
         let names: Vec<&str> =
             ["containers", "initContainers"].iter().flat_map(|list| spec.items(list)).map(|c| c.text("name")).collect();
-        match container.filter(|c| !c.is_empty()) {
-            Some(wanted) if !names.contains(&wanted) => {
+        match container {
+            Some(wanted) if !wanted.is_empty() && !names.contains(&wanted) => {
                 return Err(ApiError::bad_request(format!("container {wanted} is not valid for pod {name}")));
             }
-            None if spec.list("containers").len() > 1 => {
+            Some("") if spec.list("containers").len() > 1 => {
                 let all: Vec<&str> = spec.items("containers").map(|c| c.text("name")).collect();
                 let message =
                     format!("a container name must be specified for pod {name}, choose one of: [{}]", all.join(" "));
@@ -117,10 +135,7 @@ impl Registry {
             }
             _ => {}
         }
-        match spec.text("nodeName") {
-            "" => Ok(String::new()),
-            node => Ok(format!("pod {namespace}/{name} is simulated on node {node}: its containers do not run\n")),
-        }
+        Ok(spec.text("nodeName").to_owned())
     }
 }
 

@@ -185,6 +185,15 @@ async fn discovery_is_aggregated_where_the_client_asks_for_it() {
                 "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
             })
         );
+        let core = server.send("GET", "/api", &[("Accept", &accept)], "").await.json();
+        let core = core["items"][0]["versions"][0]["resources"].as_array().expect("resources").clone();
+        let pods = core.iter().find(|r| r["resource"] == "pods").expect("pods");
+        let kind = |part: &str| {
+            let parts = pods["subresources"].as_array().expect("subresources");
+            parts.iter().find(|p| p["subresource"] == part).expect("it is there")["responseKind"].clone()
+        };
+        assert_eq!(kind("exec"), json!({"group": "", "version": "", "kind": "PodExecOptions"}));
+        assert_eq!(kind("eviction"), json!({"group": "policy", "version": "v1", "kind": "Eviction"}));
         let again =
             server.send("GET", "/apis", &[("Accept", &accept), ("If-None-Match", answer.header("etag"))], "").await;
         assert_eq!((again.status, again.body.len()), (304, 0));
@@ -338,6 +347,21 @@ async fn containers_are_simulated_and_say_so() {
         let answer = server.send("POST", &format!("{pods}/p/{verb}"), &[], "").await;
         assert_eq!(answer.status, 400);
         assert!(answer.json()["message"].as_str().expect("a message").contains("simulated"), "{verb}");
+    }
+    let waiting = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "w"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
+    assert_eq!(server.post(pods, &waiting).await.status, 201);
+    for (path, why) in [
+        ("w/exec", "pod w does not have a host assigned"),
+        ("w/attach?container=c", "pod w does not have a host assigned"),
+        ("w/portforward", "pod w does not have a host assigned"),
+        ("w/exec?container=zz", "container zz is not valid for pod w"),
+        ("p/attach?container=zz", "container zz is not valid for pod p"),
+    ] {
+        let answer = server.send("POST", &format!("{pods}/{path}"), &[], "").await;
+        assert_eq!((answer.status, &answer.json()["message"]), (400, &json!(why)), "{path}");
     }
 }
 
