@@ -100,7 +100,7 @@ fn from_the_tenth_distinct_message_on_they_are_combined() {
     // Of so long a name that no name of an event on its own begins with it.
     let event = |message: &str, at| {
         let mut event = event(message, at);
-        event.involved_object.name = "x".repeat(250).into();
+        event.involved_object.name = "x".repeat(250);
         event
     };
     for number in 1..10 {
