@@ -8,8 +8,7 @@ use super::structural::{ListType, Structural};
 /// What a value was, and its schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Was<'a> {
-    /// What it was.
-    pub value: &'a Value,
+    value: &'a Value,
     schema: &'a Structural,
 }
 
