@@ -48,7 +48,7 @@ impl List {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.content().len() == 0
+        self.0.is_nothing()
     }
 
     /// Whether this and another list have their elements in common: then they are equal. Others may be equal as well.

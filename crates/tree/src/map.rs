@@ -111,7 +111,7 @@ impl Map {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.0.is_nothing()
     }
 
     /// Removes all.

@@ -62,6 +62,11 @@ impl<C: Content> Node<C> {
         Self(Some(Arc::new(Inner { text, depth, content: OnceLock::new() })))
     }
 
+    /// Whether it holds nothing, which is known without reading a text.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.0.as_ref().is_none_or(|inner| inner.text.is_empty() && inner.content().is_nothing())
+    }
+
     pub(crate) fn content(&self) -> &C {
         self.0.as_ref().map_or(C::NOTHING, |inner| inner.content())
     }

@@ -17,7 +17,7 @@ impl Content for Vec<Value> {
     const NOTHING: &'static Self = &Self::new();
 
     fn read(text: &Bytes, depth: usize) -> Self {
-        Reader { text, at: 0, depth }.elements()
+        Reader::new(text, 0, depth).elements()
     }
 
     fn is_nothing(&self) -> bool {
@@ -29,7 +29,7 @@ impl Content for Members {
     const NOTHING: &'static Self = &Self::Few(Vec::new());
 
     fn read(text: &Bytes, depth: usize) -> Self {
-        Reader { text, at: 0, depth }.sorted()
+        Reader::new(text, 0, depth).sorted()
     }
 
     fn is_nothing(&self) -> bool {
@@ -40,15 +40,22 @@ impl Content for Members {
 /// Where a level is read. What is not as it should be reads as null, and to the end.
 pub(crate) struct Reader<'a> {
     text: &'a Bytes,
+    /// The same.
+    chars: &'a str,
     at: usize,
     /// How deep the level is.
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
+    fn new(text: &'a Bytes, at: usize, depth: usize) -> Self {
+        // To look through a whole text takes less than to look through each of its strings.
+        Self { text, chars: str::from_utf8(text).unwrap_or_default(), at, depth }
+    }
+
     /// Of an object's text: its members, in the order in which they stand there.
     pub(crate) fn members(text: &'a Bytes, depth: usize) -> impl Iterator<Item = (Text, Value)> + use<'a> {
-        let mut reader = Self { text, at: 1, depth };
+        let mut reader = Self::new(text, 1, depth);
         std::iter::from_fn(move || reader.is_before_another(b'}').then(|| reader.member()))
     }
 
@@ -133,8 +140,7 @@ impl<'a> Reader<'a> {
             return serde_json::from_slice(&self.text[begin..end]).unwrap_or_default();
         }
         // Between the quotes.
-        let inner = self.text.get(begin + 1..end.max(begin + 2) - 1).unwrap_or_default();
-        str::from_utf8(inner).map(Text::from).unwrap_or_default()
+        Text::from(self.chars.get(begin + 1..end.max(begin + 2) - 1).unwrap_or_default())
     }
 
     /// The text of a container, up to its end.

@@ -219,7 +219,7 @@ impl Display for Value {
             return f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?);
         }
         let mut out = Vec::new();
-        write::value(&mut out, self, write::as_rust);
+        write::value(&mut out, self, &mut write::as_rust);
         f.write_str(str::from_utf8(&out).map_err(|_| fmt::Error)?)
     }
 }

@@ -3,25 +3,32 @@
 
 use std::io::Write as _;
 
+use muster_objects::json::is_plain;
 use serde_json::Number;
 
 use crate::{Map, Value, float};
 
 impl Value {
-    /// Adds the JSON to a text. What was read from a text and not changed is copied from it.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        value(out, self, as_go);
+    /// Adds the JSON to a text. What was read from a text and not changed is copied from it. Says whether a float was written: it
+    /// may read as a whole number.
+    pub fn write(&self, out: &mut Vec<u8>) -> bool {
+        let mut floats = false;
+        value(out, self, &mut |out, number| {
+            floats |= number.is_f64();
+            as_go(out, number);
+        });
+        floats
     }
 }
 
 impl Map {
     /// As [`Value::write`].
     pub fn write(&self, out: &mut Vec<u8>) {
-        map(out, self, as_go);
+        map(out, self, &mut as_go);
     }
 }
 
-pub(crate) fn value(out: &mut Vec<u8>, from: &Value, number: fn(&mut Vec<u8>, &Number)) {
+pub(crate) fn value(out: &mut Vec<u8>, from: &Value, number: &mut impl FnMut(&mut Vec<u8>, &Number)) {
     match from {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -46,7 +53,7 @@ pub(crate) fn value(out: &mut Vec<u8>, from: &Value, number: fn(&mut Vec<u8>, &N
     }
 }
 
-fn map(out: &mut Vec<u8>, from: &Map, number: fn(&mut Vec<u8>, &Number)) {
+fn map(out: &mut Vec<u8>, from: &Map, number: &mut impl FnMut(&mut Vec<u8>, &Number)) {
     if let Some(text) = from.node().text() {
         out.extend_from_slice(text);
         return;
@@ -65,8 +72,7 @@ fn map(out: &mut Vec<u8>, from: &Map, number: fn(&mut Vec<u8>, &Number)) {
 
 /// Adds a string to a text, with its quotes.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
-    let plain = text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
-    if plain {
+    if is_plain(text) {
         out.reserve(text.len() + 2);
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());

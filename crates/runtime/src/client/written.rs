@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use http::Method;
+use muster_objects::json;
 use muster_objects::meta::ResourceVersion;
 use serde::Deserialize;
 
@@ -42,8 +43,7 @@ pub(super) fn written(method: &Method, path: &str, answer: &Answer) -> Result<Wr
     if answer.encoding() == Encoding::Protobuf {
         return protobuf::written(&answer.body).map_err(|error| unreadable(Box::new(error) as BoxError));
     }
-    let object: Object<'_> =
-        serde_json::from_slice(&answer.body).map_err(|error| unreadable(Box::new(error) as BoxError))?;
+    let object: Object<'_> = json::from_slice(&answer.body).map_err(|error| unreadable(Box::new(error) as BoxError))?;
     let version = &object.metadata.resource_version;
     let resource_version = if object.kind == "Status" || version.is_empty() {
         None

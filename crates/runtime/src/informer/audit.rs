@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration}
 
 use muster_machinery::Cached;
 use muster_objects::{
-    DecodeError, Uid,
+    DecodeError, Uid, json,
     meta::ResourceVersion,
     protobuf::{Fields, Malformed},
     stream::ListPage,
@@ -230,9 +230,7 @@ fn identity(encoding: Encoding, item: &[u8]) -> Result<Identity, DecodeError> {
         metadata: Identity,
     }
     match encoding {
-        Encoding::Json => {
-            serde_json::from_slice(item).map(|item: Item| item.metadata).map_err(DecodeError::of("metadata"))
-        }
+        Encoding::Json => json::from_slice(item).map(|item: Item| item.metadata).map_err(DecodeError::of("metadata")),
         Encoding::Protobuf => identity_in_protobuf(item).map_err(DecodeError::of("metadata")),
     }
 }
