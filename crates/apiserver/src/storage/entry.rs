@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Buf as _, Bytes};
 use muster_tree::{Map, Value};
@@ -55,7 +55,27 @@ pub struct Entry {
     metadata_end: u32,
     /// Whether it is its object's present state.
     present: Present,
+    /// The object as a tree, for a while after it was written.
+    tree: Tree,
 }
+
+/// An object as it was written, whatever version it had: no part of what an entry says.
+#[derive(Debug, Default)]
+struct Tree(Mutex<Option<Map>>);
+
+impl Tree {
+    fn lock(&self) -> MutexGuard<'_, Option<Map>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PartialEq for Tree {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Tree {}
 
 /// Whether an entry is in its table: no part of what it says.
 #[derive(Debug, Default)]
@@ -131,7 +151,25 @@ impl Entry {
     /// The object as a tree, for a write to change.
     #[must_use]
     pub fn object(&self) -> Map {
-        Map::stored(&self.json().joined(), "metadata")
+        let Some(mut object) = self.tree.lock().clone() else {
+            return Map::stored(&self.json().joined(), "metadata");
+        };
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.insert("resourceVersion", Value::from(self.version.to_string()));
+        }
+        object
+    }
+
+    /// Holds this as its tree from now on, in place of reading its text each time; or no tree any more.
+    pub(super) fn hold(&self, tree: Option<Map>) {
+        let before = std::mem::replace(&mut *self.tree.lock(), tree);
+        drop(before);
+    }
+
+    /// Whether it holds a tree.
+    #[cfg(test)]
+    pub(super) fn is_held(&self) -> bool {
+        self.tree.lock().is_some()
     }
 
     /// The same state as the last one, under the version of its deletion.
@@ -154,6 +192,7 @@ impl Entry {
             version_at: self.version_at,
             metadata_end: self.metadata_end,
             present: Present::default(),
+            tree: Tree::default(),
         }
     }
 
@@ -252,6 +291,9 @@ impl Pieces {
 /// A member of so many bytes is shared with the version before.
 const SHARED_FROM: usize = 16 << 10;
 
+/// Of what takes more bytes no tree is held.
+const LARGEST_TREE: usize = 16 << 10;
+
 /// An object that is ready to be stored, but for its version.
 #[derive(Debug, Clone)]
 pub struct Draft {
@@ -271,6 +313,8 @@ pub struct Draft {
     item_at: u16,
     version_at: usize,
     metadata_end: usize,
+    /// The object, where it reads as it was written.
+    pub(super) tree: Option<Map>,
 }
 
 impl Draft {
@@ -288,7 +332,8 @@ impl Draft {
             _ => (text("namespace").into(), text("name").into()),
         };
         let mut json = Vec::with_capacity(previous.map_or(2048, |p| p.line().size() + 256));
-        let Written { item_at, version_at, metadata_end, largest } = write_object(&mut json, object);
+        let Written { item_at, version_at, metadata_end, largest, floats } = write_object(&mut json, object);
+        let tree = (!floats && json.len() <= LARGEST_TREE).then(|| object.clone());
         let (mut cut, mut shared, mut inherits) = (json.len(), Bytes::new(), false);
         if largest.len() >= SHARED_FROM {
             let member = &json[largest.clone()];
@@ -299,7 +344,21 @@ impl Draft {
             json.drain(largest);
         }
         let (uid, fields) = (text("uid").into(), fields.into());
-        Self { namespace, name, uid, labels, fields, json, cut, shared, inherits, item_at, version_at, metadata_end }
+        Self {
+            namespace,
+            name,
+            uid,
+            labels,
+            fields,
+            json,
+            cut,
+            shared,
+            inherits,
+            item_at,
+            version_at,
+            metadata_end,
+            tree,
+        }
     }
 
     /// How many bytes the JSON has, without a version.
@@ -330,6 +389,7 @@ impl Draft {
             version_at: u32::try_from(self.version_at).unwrap_or(u32::MAX),
             metadata_end: u32::try_from(self.metadata_end).unwrap_or(u32::MAX),
             present: Present::default(),
+            tree: Tree::default(),
         }
     }
 }
@@ -397,14 +457,17 @@ struct Written {
     metadata_end: usize,
     /// The largest member but metadata.
     largest: Range<usize>,
+    /// Whether there are floats, which may read as whole numbers.
+    floats: bool,
 }
 
 /// Writes the object.
 fn write_object(out: &mut Vec<u8>, object: &Map) -> Written {
+    let mut floats = false;
     out.push(b'{');
     for key in ["kind", "apiVersion"] {
         if let Some(value) = object.get(key) {
-            member(out, key, value);
+            floats |= member(out, key, value);
         }
     }
     let item_at = u16::try_from(out.len()).unwrap_or(u16::MAX);
@@ -413,7 +476,7 @@ fn write_object(out: &mut Vec<u8>, object: &Map) -> Written {
     let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
     for key in METADATA_ORDER {
         if let Some(value) = metadata.get(key) {
-            member(out, key, value);
+            floats |= member(out, key, value);
         }
     }
     out.extend_from_slice(b"\"resourceVersion\":\"");
@@ -421,7 +484,7 @@ fn write_object(out: &mut Vec<u8>, object: &Map) -> Written {
     out.extend_from_slice(b"\",");
     for (key, value) in metadata {
         if key != "resourceVersion" && key != "managedFields" && !METADATA_ORDER.contains(&key.as_str()) {
-            member(out, key, value);
+            floats |= member(out, key, value);
         }
     }
     if let Some(value) = metadata.get("managedFields") {
@@ -435,22 +498,23 @@ fn write_object(out: &mut Vec<u8>, object: &Map) -> Written {
         object.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion" | "metadata" | "status"));
     for (key, value) in others.chain(object.get_key_value("status")) {
         let begin = out.len();
-        member(out, key, value);
+        floats |= member(out, key, value);
         if out.len() - begin > largest.len() {
             // Without the comma.
             largest = begin..out.len() - 1;
         }
     }
     close(out);
-    Written { item_at, version_at, metadata_end, largest }
+    Written { item_at, version_at, metadata_end, largest, floats }
 }
 
-/// Writes `"key":value,`.
-fn member(out: &mut Vec<u8>, key: &str, value: &Value) {
+/// Writes `"key":value,`; says whether there are floats in it.
+fn member(out: &mut Vec<u8>, key: &str, value: &Value) -> bool {
     muster_tree::write_text(out, key);
     out.push(b':');
-    value.write(out);
+    let floats = value.write(out);
     out.push(b',');
+    floats
 }
 
 /// Turns the comma after the last member into the closing brace.

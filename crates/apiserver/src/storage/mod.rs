@@ -27,9 +27,10 @@ mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use muster_tree::Map;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -121,7 +122,12 @@ struct Inner {
     compacted: u64,
     /// Versions that are no longer new, to be compressed without the lock.
     aged: Vec<(ResourceId, Arc<Entry>)>,
+    /// The versions that were written last, those of which a tree is held among them.
+    lately: VecDeque<Weak<Entry>>,
 }
+
+/// Of so many versions at most a tree is held.
+const TREES: usize = 128;
 
 #[derive(Debug, Clone, Copy)]
 struct Moment {
@@ -152,6 +158,7 @@ impl Storage {
                 bytes: 0,
                 compacted: 0,
                 aged: Vec::new(),
+                lately: VecDeque::new(),
             }),
             dictionaries: Dictionaries::default(),
             version: AtomicU64::new(version),
@@ -217,9 +224,10 @@ impl Storage {
             return Err(Refused::Exists(Arc::clone(found)));
         }
         inner.check_disk()?;
+        let tree = draft.tree.clone();
         let entry = Arc::new(draft.at(version, EventKind::Added));
         inner.table_mut(resource).ok_or(Refused::Missing)?.insert(Arc::clone(&entry));
-        self.record(inner, resource, Event::added(Arc::clone(&entry)));
+        self.record(inner, resource, Event::added(Arc::clone(&entry)), tree);
         Ok(entry)
     }
 
@@ -230,7 +238,7 @@ impl Storage {
     pub fn update(&self, resource: ResourceId, draft: Draft, expected: u64) -> Result<Arc<Entry>, Refused> {
         let mut inner = self.lock();
         let (version, disk) = (inner.version + 1, inner.check_disk());
-        let (namespace, name) = (Arc::clone(&draft.namespace), Arc::clone(&draft.name));
+        let (namespace, name, tree) = (Arc::clone(&draft.namespace), Arc::clone(&draft.name), draft.tree.clone());
         let table = inner.table_mut(resource).ok_or(Refused::Missing)?;
         let (previous, entry) = table.replace(&namespace, &name, |present| {
             if present.version != expected {
@@ -238,7 +246,7 @@ impl Storage {
             }
             disk.map(|()| Arc::new(draft.at(version, EventKind::Modified)))
         })?;
-        self.record(inner, resource, Event::modified(Arc::clone(&entry), previous));
+        self.record(inner, resource, Event::modified(Arc::clone(&entry), previous), tree);
         Ok(entry)
     }
 
@@ -259,7 +267,7 @@ impl Storage {
         let version = inner.version + 1;
         let last = Arc::new(previous.deleted_at(version));
         inner.table_mut(resource).ok_or(Refused::Missing)?.remove(namespace, name);
-        self.record(inner, resource, Event::deleted(Arc::clone(&last), previous));
+        self.record(inner, resource, Event::deleted(Arc::clone(&last), previous), None);
         Ok(last)
     }
 
@@ -344,13 +352,21 @@ impl Storage {
         Ok(())
     }
 
-    /// Appends to the history what has just been done to a table, and tells the watchers.
-    fn record(&self, mut inner: MutexGuard<'_, Inner>, resource: ResourceId, event: Event) {
+    /// Appends to the history what has just been done to a table, and tells the watchers. Of what was written last a tree is held:
+    /// most objects are written several times in a row.
+    fn record(&self, mut inner: MutexGuard<'_, Inner>, resource: ResourceId, event: Event, tree: Option<Map>) {
         let now = Instant::now();
         let bytes = event.size();
         inner.version = event.version;
         let mut woken = Vec::new();
-        let Inner { tables, queue, timeline, aged, .. } = &mut *inner;
+        let Inner { tables, queue, timeline, aged, lately, .. } = &mut *inner;
+        let mut cold = event.previous.clone().map_or_else(Vec::new, |previous| vec![previous]);
+        if tree.is_some() {
+            event.entry.hold(tree);
+            lately.push_back(Arc::downgrade(&event.entry));
+            let oldest = if lately.len() > TREES { lately.pop_front() } else { None };
+            cold.extend(oldest.and_then(|oldest| oldest.upgrade()));
+        }
         timeline.push_back(Moment { at: now, version: event.version, resource, bytes });
         if let Some(table) = tables.get_mut(&resource) {
             woken = table.wakers.watching(&event);
@@ -368,6 +384,7 @@ impl Storage {
         self.version.store(inner.version, Ordering::Release);
         let aged = std::mem::take(&mut inner.aged);
         drop(inner);
+        cold.iter().for_each(|entry| entry.hold(None));
         aged.iter().for_each(|(resource, entry)| entry.pack(*resource, &self.dictionaries));
         woken.iter().for_each(|waker| waker.notify.notify_waiters());
     }

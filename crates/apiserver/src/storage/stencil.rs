@@ -15,12 +15,14 @@ pub struct Stencil {
 impl Stencil {
     /// Of an object with this uid, in which nothing else reads so, and whose times are all this one.
     #[must_use]
-    pub fn of(draft: Draft, time: &str) -> Self {
+    pub fn of(mut draft: Draft, time: &str) -> Self {
         let find = |text: &str| -> Vec<usize> {
             let text = text.as_bytes();
             (0..draft.json.len()).filter(|at| draft.json[*at..].starts_with(text)).collect()
         };
         let (uids, times) = (find(&draft.uid), find(time));
+        // It would keep the uid and the times of before.
+        draft.tree = None;
         Self { uids, times, draft }
     }
 

@@ -95,6 +95,38 @@ fn a_large_member_is_kept_once_for_all_versions() {
     assert_eq!((places[1] == places[2], places[2] == places[3], places[3] == places[4]), (true, false, true));
 }
 
+/// What was written last is held as a tree: of so many versions, and none that reads as something else than was written.
+#[test]
+fn an_object_reads_as_its_text_says_whether_its_tree_is_held_or_not() {
+    let storage = storage(1 << 20);
+    let present = |name: usize| storage.get(PODS, "n", &name.to_string()).expect("it is there");
+    let read = |entry: &Entry| (entry.object(), Map::stored(&entry.json().joined(), "metadata"));
+    for name in 0..300 {
+        // A whole float is written without a fraction; and what is large has no tree.
+        let held = ["a", "b"].map(|text| json!({"a": text, "list": [1, {"b": null}], "empty": {}}));
+        let others = [json!({"a": 1.0}), json!({"a": [{"b": -0.0}]}), json!({"a": "x".repeat(20_000)})];
+        let written = if name % 50 == 7 { &others[name / 50 % 3] } else { &held[name % 2] };
+        let metadata = json!({"name": name.to_string(), "namespace": "n", "uid": "u", "resourceVersion": "0"});
+        let object = json!({"kind": "K", "apiVersion": "v1", "metadata": metadata, "spec": written});
+        let draft = Draft::new(object.as_object().expect("an object"), String::new(), None);
+        storage.create(PODS, draft).expect("a new name");
+    }
+    let held = (0..300).filter(|name| present(*name).is_held()).collect::<Vec<_>>();
+    assert_eq!((held.len(), held.last(), held.contains(&257)), (super::TREES, Some(&299), false));
+    for name in 0..300 {
+        let (read, text) = read(&present(name));
+        // As a value and not only as text: a whole number is no float.
+        assert!(read == text && format!("{read:?}") == format!("{text:?}"), "{name}");
+    }
+    let before = present(299);
+    let next = Draft::new(&before.object(), String::new(), Some(&before));
+    let next = storage.update(PODS, next, before.version).expect("the present version");
+    assert_eq!((before.is_held(), next.is_held()), (false, true));
+    assert_eq!(next.object()["metadata"]["resourceVersion"], json!(next.version.to_string()));
+    let gone = storage.delete(PODS, "n", "299", next.version).expect("the present version");
+    assert_eq!((next.is_held(), gone.is_held()), (false, false));
+}
+
 /// Contract: API-11
 #[test]
 fn a_commit_names_the_version_it_was_made_from() {
