@@ -44,7 +44,8 @@ fn of_resource<'a>(
     ResourceAttributes { verb: verb.into(), group, resource, subresource, namespace, name }
 }
 
-fn of_method(method: &Method) -> &'static str {
+/// The verb of a method that is about one object; empty where there is none.
+pub(super) fn of_method(method: &Method) -> &'static str {
     match *method {
         Method::GET | Method::HEAD => "get",
         Method::POST => "create",

@@ -289,11 +289,12 @@ impl Service {
                 let bound = bindings(registry, group, version, path);
                 let binds = bound.is_some();
                 let Some(served) = bound.or_else(|| registry.find(group, version, path.resource)) else {
+                    let verb = Some(attributes::of_method(&parts.method)).filter(|verb| !verb.is_empty());
                     let response = match self.review(user, (group, version), path, parts, body, &query).await {
                         Some(response) => response,
                         None => discovery::nothing(registry, group, headers, &query),
                     };
-                    return (response, labels("create", &none, ""));
+                    return (response, labels(verb.unwrap_or("other"), &none, ""));
                 };
                 let plural = &served.resource().plural;
                 let routed = match &parts.method {
