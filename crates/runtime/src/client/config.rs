@@ -1,10 +1,14 @@
 //! The server's address and our credentials: `--kubeconfig`, else `KUBECONFIG`, else the service account (CM-03).
 
-use std::{env, path::Path};
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
-use kube::config::{Cluster, Config, KubeConfigOptions, Kubeconfig};
+use kube::config::{Cluster, Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::{BoxError, ClientError, endpoint};
 
@@ -18,9 +22,9 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, ClientEr
     let unusable = |what: &str, source: BoxError| ClientError::Configuration { what: what.to_owned().into(), source };
     let (what, found) = match kubeconfig {
         Some(path) => (&*format!("--kubeconfig {}", path.display()), Kubeconfig::read_from(path).map(Some)),
-        None => ("KUBECONFIG", Kubeconfig::from_env()),
+        None => ("KUBECONFIG", named(&env::var_os("KUBECONFIG").unwrap_or_default())),
     };
-    let mut config = if let Some(file) = found.map_err(|error| unusable(what, error.into()))? {
+    let mut config = if let Some(file) = found.map_err(|error| unusable(what, unquoted(error)))? {
         let cluster = current_cluster(&file).cloned().unwrap_or_default();
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
         let mut config = config.map_err(|error| unusable(what, error.into()))?;
@@ -42,6 +46,28 @@ pub async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, ClientEr
     // What is sent twice is decided where the verb is in view.
     config.default_retry = false;
     Ok(config)
+}
+
+/// The files of a list, merged: as by client-go those that are not there are left out. None where there is none in the list, or
+/// it names no file.
+fn named(list: &OsStr) -> Result<Option<Kubeconfig>, KubeconfigError> {
+    let mut paths: Vec<PathBuf> = env::split_paths(list).filter(|path| !path.as_os_str().is_empty()).collect();
+    if paths.len() > 1 {
+        paths.retain(|path| path.exists());
+    }
+    let merge = |merged: Option<Kubeconfig>, path: &PathBuf| {
+        let read = Kubeconfig::read_from(path)?;
+        Ok(Some(merged.unwrap_or_default().merge(read)?))
+    };
+    paths.iter().try_fold(None, merge)
+}
+
+/// An error without what a file holds: it may be secret.
+fn unquoted(error: KubeconfigError) -> BoxError {
+    let KubeconfigError::Parse(error) = error else { return error.into() };
+    let place = error.location().map(|at| format!("line {}, column {}: ", at.line(), at.column()));
+    let place = place.unwrap_or_default();
+    format!("{place}found what is no YAML or no field of a kubeconfig, which is not shown for it may be secret").into()
 }
 
 /// The cluster of the context that is in force.
@@ -89,6 +115,31 @@ mod tests {
         for unusable in [directory.path().join("none"), empty] {
             let error = configuration(Some(&unusable)).await.unwrap_err();
             assert!(error.to_string().starts_with(&format!("--kubeconfig {}: ", unusable.display())), "{error}");
+        }
+        // Of a list what is not there is left out.
+        let list = env::join_paths([&directory.path().join("none"), &path]).unwrap();
+        let merged = named(&list).unwrap().expect("one is there");
+        assert_eq!(merged.current_context.as_deref(), Some("c"));
+        assert!(named(OsStr::new("")).unwrap().is_none());
+        assert!(named(directory.path().join("none").as_os_str()).is_err(), "alone it is wanted");
+    }
+
+    /// Contract: CM-03
+    #[tokio::test(start_paused = true)]
+    async fn what_a_kubeconfig_holds_is_not_quoted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        for token in ["\"secret", "[secret]", "x: secret", "{secret: secret}", "\"secret\" \"more"] {
+            let text = format!("apiVersion: v1\nkind: Config\nusers:\n- name: u\n  user:\n    token: {token}\n");
+            std::fs::write(&path, text).unwrap();
+            let mut error: &dyn std::error::Error = &configuration(Some(&path)).await.unwrap_err();
+            loop {
+                let said = format!("{error} {error:?}");
+                assert!(!said.contains("secret]") && !said.contains("\"secret"), "{said}");
+                assert!(!said.contains("x: secret") && !said.contains("{secret"), "{said}");
+                let Some(source) = error.source() else { break };
+                error = source;
+            }
         }
     }
 

@@ -21,8 +21,10 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
+use http::HeaderValue;
 use kube::config::{AuthInfo, ExecConfig};
 use muster_objects::time::Timestamp;
+use secrecy::ExposeSecret as _;
 use tokio::time::Instant;
 
 use super::plugin;
@@ -190,6 +192,10 @@ impl Credentials {
         found: Result<Secrets, CredentialsError>,
     ) -> Result<Arc<AuthInfo>, CredentialsError> {
         let now = self.clock.now();
+        let found = found.and_then(|secrets| match secrets.token.as_deref().is_none_or(can_be_sent) {
+            true => Ok(secrets),
+            false => Err(unsendable()),
+        });
         let secrets = match (found, &mut state.known) {
             (Err(error), Some(known)) if known.secrets.expires.is_none_or(|expires| expires > now) => {
                 tracing::warn!(%error, "credentials could not be renewed");
@@ -211,6 +217,9 @@ impl Credentials {
         if let Some(token) = &secrets.token {
             auth.token = Some(token.clone().into());
         }
+        if !auth.token.as_ref().is_none_or(|token| can_be_sent(token.expose_secret())) {
+            return Err(unsendable());
+        }
         if let Some((certificate, key)) = &secrets.certificate {
             auth.client_certificate_data = Some(BASE64_STANDARD.encode(certificate));
             auth.client_key_data = Some(BASE64_STANDARD.encode(key).into());
@@ -223,6 +232,15 @@ impl Credentials {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a header can carry a token. It is not quoted where none can.
+fn can_be_sent(token: &str) -> bool {
+    HeaderValue::try_from(token).is_ok()
+}
+
+fn unsendable() -> CredentialsError {
+    CredentialsError("the token has a character that no header can carry, such as the end of a line".to_owned())
 }
 
 /// What a file has for a token, as client-go reads it: without white space around it, and not empty.

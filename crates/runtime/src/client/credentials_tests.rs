@@ -155,3 +155,40 @@ async fn a_token_file_is_read_again_each_minute_without_the_space_around_the_tok
         assert_eq!(token(&credentials).await, expected);
     }
 }
+
+/// A token that no header can carry is an error as any other, wherever it comes from, and is not quoted.
+///
+/// Contract: CM-03
+#[tokio::test(start_paused = true)]
+async fn a_token_that_cannot_be_sent_is_refused_and_the_one_before_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let of = |auth: AuthInfo| Arc::new(Credentials::new(auth, Clock::starting_at(start())));
+    let refused = |found: Result<Arc<AuthInfo>, CredentialsError>| {
+        let error = found.expect_err("it cannot be sent").to_string();
+        assert!(error.contains("no header can carry") && !error.contains("abc"), "{error}");
+    };
+    let file = || Some(path.to_string_lossy().into_owned());
+    for bad in ["abc\n", "abc\u{1}def", "abc\ndef"] {
+        refused(of(AuthInfo { token: Some(bad.to_owned().into()), ..AuthInfo::default() }).current().await);
+        // Beside a file that has none either.
+        std::fs::write(&path, "abc\u{1}def").unwrap();
+        let auth = AuthInfo { token: Some(bad.to_owned().into()), token_file: file(), ..AuthInfo::default() };
+        refused(of(auth).current().await);
+        let said = bad.to_owned();
+        let run: Runner = Box::new(move |_| {
+            let token = Some(said.clone());
+            async move { Ok(Secrets { token, ..Secrets::default() }) }.boxed()
+        });
+        let auth = AuthInfo { exec: Some(ExecConfig::default()), ..AuthInfo::default() };
+        let plugin = Credentials { run, ..Credentials::new(auth, Clock::starting_at(start())) };
+        refused(Arc::new(plugin).current().await);
+    }
+    // White space around it is none of it.
+    std::fs::write(&path, "first\n").unwrap();
+    let credentials = of(AuthInfo { token_file: file(), ..AuthInfo::default() });
+    assert_eq!(token(&credentials).await, "first");
+    std::fs::write(&path, "abc\u{1}def\n").unwrap();
+    tokio::time::sleep(RELOAD).await;
+    assert_eq!(token(&credentials).await, "first");
+}
