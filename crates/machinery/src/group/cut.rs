@@ -120,7 +120,10 @@ impl Cut {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits = |text: &str| text.len() == 16 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
         let start = |text: &str| digits(text).then(|| u64::from_str_radix(text, 16).ok()).flatten();
-        let starts: Option<Vec<u64>> = text.split(',').filter(|text| !text.is_empty()).map(start).collect();
+        let starts = match text {
+            "" => Some(Vec::new()),
+            text => text.split(',').map(start).collect::<Option<Vec<u64>>>(),
+        };
         let starts = starts.filter(|starts| starts.len() < usize::try_from(MOST_SHARDS).unwrap_or(usize::MAX))?;
         HashRange::cut(&starts).map(|_| Self { starts })
     }

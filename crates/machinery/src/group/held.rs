@@ -68,7 +68,7 @@ mod tests {
         [
             lease(&names.member("web-1"), "web-1"),
             record::with_cut(&lease("muster", "group/blue"), &cut, 3),
-            record::shard_of(&lease(&names.shard(0), "web-1"), "web-1", 3, 15, NOW),
+            record::shard_of(&lease(&names.shard(0), "web-1"), "web-1", record::numbered(3, &cut), 15, NOW),
         ]
     }
 
@@ -91,7 +91,8 @@ mod tests {
         let [own, of_group, shard] = group();
         assert_eq!(changed(0, own.released(NOW)), Some(None), "a member that was ended");
         assert_eq!(changed(2, shard.released(NOW)), Some(None), "a shard that was given back");
-        let older = record::shard_of(&shard, "web-1", 2, 15, NOW);
+        let older = record::numbered(2, &Cut::of(&Weights::default(), 1));
+        let older = record::shard_of(&shard, "web-1", older, 15, NOW);
         assert_eq!(changed(2, older), Some(None), "a shard of an older cut");
         assert_eq!(member(&group()[..2]), Some(None), "a shard that nobody has had");
         assert_eq!(changed(1, record::held_by(&of_group, "leader-1", 15, NOW)), None, "a single leader");

@@ -34,7 +34,10 @@ impl Group {
     /// Another member's turn comes when those before it are late.
     fn is_to_renew(&self, scene: &Scene) -> bool {
         let Some(seen) = self.view.group.as_ref() else { return false };
-        let holds = self.term.is_some_and(|term| term.allows(scene.now, scene.wall));
+        // It lasts until the look after the next one, each of which can be a fifth late.
+        let soon = self.config.election.retry_period / 5 * 11;
+        let wall = scene.wall.plus_nanos(i64::try_from(soon.as_nanos()).unwrap_or(i64::MAX));
+        let holds = self.term.is_some_and(|term| term.allows(scene.now + soon, wall));
         let late = scene.now >= seen.since + self.config.election.retry_period + self.turn(scene);
         !self.is_ours() || !holds && !self.leaving || late
     }
@@ -48,7 +51,7 @@ impl Group {
 
     fn renew(&self, scene: &Scene) -> Option<Step> {
         let (generation, cut, _) = self.cut.as_ref()?;
-        Some(self.write_group(&record::with_cut(&self.group_lease(), cut, *generation), scene))
+        Some(self.write_group(&record::with_cut(&self.group_lease(), cut, record::count(*generation)), scene))
     }
 
     /// The first cut of a group that holds its Lease from here on. Nobody may have a shard in its hands.
@@ -76,8 +79,8 @@ impl Group {
         };
         let known = self.cut.as_ref().map_or(0, |(generation, ..)| *generation);
         let shards = self.view.shards.values().map(Seen::generation).max().unwrap_or_default();
-        let generation = known.max(shards).max(record::generation(&lease)).saturating_add(1);
-        Some(self.write_group(&record::with_cut(&lease, &cut, generation), scene))
+        let last = record::count(known.max(shards).max(record::generation(&lease)));
+        Some(self.write_group(&record::with_cut(&lease, &cut, last.wrapping_add(1)), scene))
     }
 
     /// Another cut, where the one in force is not as members were told, or is clearly worse.
@@ -103,7 +106,7 @@ impl Group {
             }
             return None;
         }
-        let lease = record::with_cut(&self.group_lease(), &next, generation.saturating_add(1));
+        let lease = record::with_cut(&self.group_lease(), &next, record::count(*generation).wrapping_add(1));
         Some(self.write_group(&lease, scene))
     }
 

@@ -436,8 +436,12 @@ impl Group {
         if let Some((looked, wall)) = self.looked
             && known.map(|known| &known.spec) != Some(&lease.spec)
         {
-            // Written after the list before this one was sent.
-            let term = Term::since(looked, wall, self.config.election.renew_deadline);
+            // Written after the list before this one was sent. A single leader respects it for as long as it says, which may be less
+            // than this member's own Lease would.
+            let config = &self.config.election;
+            let margin = config.lease_duration.saturating_sub(config.renew_deadline);
+            let promised = config.renew_deadline.min(lease.duration().saturating_sub(margin));
+            let term = Term::since(looked, wall, promised);
             self.term = self.term.filter(|held| held.renewed >= term.renewed).or(Some(term));
         }
         if let Some((generation, cut)) = record::cut(lease)

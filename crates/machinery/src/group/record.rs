@@ -17,7 +17,8 @@ pub const PODS: &str = "muster.dev/pods";
 pub const HEAVIEST: &str = "muster.dev/heaviest-shard-pods";
 /// The annotation of the group's Lease with the cut.
 pub(super) const CUT: &str = "muster.dev/cut";
-/// The annotation of the group's Lease with the number of the cut, and of a shard's with that of the cut it belongs to.
+/// The annotation of the group's Lease that tells its cut from all others, and of a shard's with that of the cut it belongs to: the
+/// number of the cut, and a hash of it, so that ranges that somebody else wrote are another cut.
 pub(super) const GENERATION: &str = "muster.dev/cut-generation";
 /// The annotation of a member's Lease that another member has ended, after it had not been renewed for the Lease's
 /// time.
@@ -89,9 +90,29 @@ pub(super) enum Subject {
     Shard(u32),
 }
 
-/// The number of the cut that a Lease belongs to; 0 for none.
+/// The cut that a Lease belongs to, by its number in the upper half and its hash in the lower one; 0 for none.
 pub(super) fn generation(lease: &Lease) -> u64 {
-    number(lease, GENERATION).unwrap_or_default()
+    let text = lease.annotation(GENERATION).unwrap_or_default();
+    let (number, hash) = text.split_once('-').unwrap_or((text, "0"));
+    match (number.parse::<u32>(), u32::from_str_radix(hash, 16)) {
+        (Ok(number), Ok(hash)) => u64::from(number) << 32 | u64::from(hash),
+        _ => 0,
+    }
+}
+
+/// The same of a cut by its number.
+pub(super) fn numbered(number: u32, cut: &Cut) -> u64 {
+    let hash = shard::hash(&cut.to_text());
+    u64::from(number) << 32 | (hash ^ hash >> 32) & u64::from(u32::MAX)
+}
+
+/// The number of a cut, out of what tells it from others.
+pub(super) fn count(generation: u64) -> u32 {
+    u32::try_from(generation >> 32).unwrap_or(u32::MAX)
+}
+
+fn mark(generation: u64) -> String {
+    format!("{}-{:08x}", count(generation), generation & u64::from(u32::MAX))
 }
 
 /// A number in an annotation.
@@ -121,22 +142,23 @@ pub(super) fn held_by(lease: &Lease, holder: &str, seconds: i32, wall: Timestamp
 /// The Lease of a shard with another holder; none where that is empty.
 pub(super) fn shard_of(lease: &Lease, holder: &str, generation: u64, seconds: i32, wall: Timestamp) -> Lease {
     let mut shard = if holder.is_empty() { lease.released(wall) } else { held_by(lease, holder, seconds, wall) };
-    shard.set_annotation(GENERATION, Some(&generation.to_string()));
+    shard.set_annotation(GENERATION, Some(&mark(generation)));
     shard
 }
 
-/// The group's Lease with another cut.
-pub(super) fn with_cut(lease: &Lease, cut: &Cut, generation: u64) -> Lease {
+/// The group's Lease with another cut, of this number.
+pub(super) fn with_cut(lease: &Lease, cut: &Cut, number: u32) -> Lease {
     let mut with = lease.clone();
     with.set_annotation(CUT, Some(&cut.to_text()));
-    with.set_annotation(GENERATION, Some(&generation.to_string()));
+    with.set_annotation(GENERATION, Some(&mark(numbered(number, cut))));
     with
 }
 
-/// The cut in the group's Lease, with its number; `None` where there is none.
+/// The cut in the group's Lease, and what tells it from others; `None` where there is none.
 pub(super) fn cut(lease: &Lease) -> Option<(u64, Cut)> {
-    let generation = number(lease, GENERATION)?;
-    Some((generation, Cut::parse(lease.annotation(CUT)?)?))
+    let cut = Cut::parse(lease.annotation(CUT)?)?;
+    lease.annotation(GENERATION)?;
+    Some((numbered(count(generation(lease)), &cut), cut))
 }
 
 #[cfg(test)]

@@ -45,12 +45,13 @@ impl Shelf {
         self.put(record::held_by(&lease, identity, 15, wall(renewed)));
     }
 
-    fn shard(&mut self, number: u32, holder: &str, generation: u64) {
+    fn shard(&mut self, number: u32, holder: &str, generation: u32) {
         let names = Names::new("kube-system", "muster", "blue");
-        self.put(record::shard_of(&names.make(&names.shard(number)), holder, generation, 15, wall(0)));
+        let of = record::numbered(generation, &Cut::of(&Weights::default(), 2));
+        self.put(record::shard_of(&names.make(&names.shard(number)), holder, of, 15, wall(0)));
     }
 
-    fn group(&mut self, holder: &str, generation: u64, renewed: u64) {
+    fn group(&mut self, holder: &str, generation: u32, renewed: u64) {
         let names = Names::new("kube-system", "muster", "blue");
         let lease = record::with_cut(&names.make("muster"), &Cut::of(&Weights::default(), 2), generation);
         self.put(record::held_by(&lease, holder, 15, wall(renewed)));
@@ -172,7 +173,10 @@ fn a_founder_makes_the_leases_of_all_shards_and_opens_by_a_list_after_that() {
         Holder::Mine(player.group.cut().unwrap().shard_of(shard::hash("default")))
     );
     let lease = &player.shelf.leases["muster"];
-    assert_eq!((lease.holder(), lease.label(GROUP), record::generation(lease)), ("group/blue", Some("blue"), 1));
+    assert_eq!(
+        (lease.holder(), lease.label(GROUP), record::count(record::generation(lease))),
+        ("group/blue", Some("blue"), 1)
+    );
     assert_eq!(player.shelf.leases["muster-blue-shard-001"].holder(), ME);
 }
 
@@ -185,10 +189,10 @@ fn a_shards_writes_end_with_the_last_list_that_showed_it_and_with_the_groups_lea
     // Others renew it: what counts is the list before the one that shows that.
     player.shelf.member("other", 1);
     player.shelf.group("group/blue", 1, 5_000);
-    player.turn(8_000);
+    player.look(8_000);
     assert_eq!((player.permits(10_999).len(), player.permits(11_000).len()), (2, 0));
     player.shelf.group("group/blue", 1, 9_000);
-    player.turn(10_000);
+    player.look(10_000);
     assert_eq!((player.permits(17_999).len(), player.permits(18_000).len()), (2, 0));
 }
 
@@ -444,7 +448,7 @@ fn a_groups_lease_that_is_deleted_is_made_again_by_those_who_may_write() {
     player.shelf.leases.remove("muster");
     player.turn(2_000);
     let lease = &player.shelf.leases["muster"];
-    assert_eq!((lease.holder(), record::generation(lease)), ("group/blue", 1));
+    assert_eq!((lease.holder(), record::count(record::generation(lease))), ("group/blue", 1));
     assert_eq!(player.permits(11_999), [0, 1], "by a list of 2,000 and that write");
     assert_eq!(player.turn(2_100), []);
     // Who has never seen it waits while somebody has a shard.
@@ -452,6 +456,90 @@ fn a_groups_lease_that_is_deleted_is_made_again_by_those_who_may_write() {
     other.shelf.member("other", 0);
     other.shelf.leases.remove("muster");
     assert!(!written(&other.look(0)).contains(&pair("muster", "group/blue")));
+}
+
+/// Ranges that somebody edits are another cut, whatever number they have: all that know the one before close their shards first.
+///
+/// Contract: SH-02
+#[test]
+fn ranges_that_no_member_wrote_are_another_cut_under_the_same_number() {
+    for edited in ["0000000000000001", "c000000000000000", ""] {
+        let mut player = Player::working();
+        let known = player.group.cut().cloned();
+        let mut lease = player.shelf.leases["muster"].clone();
+        lease.set_annotation(record::CUT, Some(edited));
+        player.shelf.put(lease);
+        let closed = player.turn(2_000);
+        assert_eq!(closed, [Step::Close(0), Step::Close(1)], "{edited}");
+        [0, 1].into_iter().for_each(|shard| player.group.closed(shard));
+        let opened: Vec<Step> = (21..30).flat_map(|tenth| player.turn(tenth * 100)).collect();
+        let cut = Cut::parse(edited).unwrap();
+        let open = |shard: u32| Step::Open { shard, range: cut.range(shard).unwrap() };
+        assert_eq!(opened, (0..cut.shards()).map(open).collect::<Vec<_>>(), "{edited}");
+        assert!(player.group.cut() == Some(&cut) && known.as_ref() != Some(&cut));
+        // And whoever renews the Lease says which cut it is.
+        player.turn(20_000);
+        let marks: Vec<u64> =
+            ["muster", "muster-blue-shard-000"].map(|name| record::generation(&player.shelf.leases[name])).to_vec();
+        assert_eq!(marks, [record::numbered(1, &cut); 2], "{edited}");
+    }
+    // What is none is mended.
+    for garbage in [",", "0000000000000001,", "xyz"] {
+        let mut player = Player::working();
+        let mut lease = player.shelf.leases["muster"].clone();
+        lease.set_annotation(record::CUT, Some(garbage));
+        player.shelf.put(lease);
+        assert_eq!((player.turn(2_000), player.permits(2_000)), (vec![], vec![0, 1]), "{garbage}");
+        player.turn(6_000);
+        let lease = &player.shelf.leases["muster"];
+        assert_eq!(record::cut(lease).map(|(_, cut)| cut).as_ref(), player.group.cut(), "{garbage}");
+    }
+}
+
+/// A single leader waits for as long as the group's Lease says, whose writer may have been told another time.
+///
+/// Contract: SH-02, SH-05
+#[test]
+fn a_term_by_anothers_renewal_ends_before_a_single_leader_may_begin() {
+    let mut long = config(ME, 2);
+    (long.election.lease_duration, long.election.renew_deadline) = (Duration::from_secs(60), Duration::from_secs(40));
+    let mut player = Player { group: Group::new(long).unwrap(), shelf: Shelf::default() };
+    player.shelf.member(ME, 0);
+    for (renewed, lasts) in [(1_000, None), (2_000, None)] {
+        // Its Leases say 15 s, and this member's own margin is 20 s.
+        player.shelf.group("group/blue", 1, renewed);
+        player.look(renewed);
+        let term = player.group.term().map(|term| term.allows(at(renewed), wall(renewed)));
+        assert_eq!(term.filter(|allows| *allows), lasts);
+    }
+    let mut alike = Player::new();
+    alike.shelf.member(ME, 0);
+    for renewed in [1_000, 2_000] {
+        alike.shelf.group("group/blue", 1, renewed);
+        alike.look(renewed);
+    }
+    let term = alike.group.term().unwrap();
+    assert!(term.allows(at(10_999), wall(10_999)) && !term.allows(at(11_000), wall(11_000)), "since the list before");
+}
+
+/// A member whose looks are so far apart that a term by another's renewal would be over before the next one renews the Lease
+/// itself.
+///
+/// Contract: SH-02
+#[test]
+fn long_retry_periods_leave_no_gaps_between_terms() {
+    let mut slow = config("later", 2);
+    slow.election.retry_period = Duration::from_secs(8);
+    let mut player = Player { group: Group::new(slow).unwrap(), shelf: Shelf::default() };
+    for look in 1..6_u64 {
+        let now = look * 8_000;
+        player.shelf.member("earlier", now);
+        player.shelf.member("later", now);
+        player.shelf.group("group/blue", 1, now - 100);
+        player.turn(now);
+        let term = player.group.term().filter(|_| look > 1);
+        assert!(look == 1 || term.is_some_and(|term| term.allows(at(now + 7_900), wall(now + 7_900))), "{look}");
+    }
 }
 
 /// Contract: SH-01
@@ -485,7 +573,7 @@ fn the_youngest_members_number_of_shards_counts_and_only_after_a_while() {
     }
     assert_eq!(looks, [62], "once");
     assert_eq!(player.group.cut().map(Cut::shards), Some(3));
-    assert_eq!(record::generation(&player.shelf.leases["muster"]), 2);
+    assert_eq!(record::count(record::generation(&player.shelf.leases["muster"])), 2);
 }
 
 /// Contract: SH-01
@@ -507,7 +595,7 @@ fn a_heavy_shard_is_reason_to_count_and_what_another_cut_does_not_mend_is_let_be
         }
     }
     assert_eq!(looks, [602, 1_204, 1_806]);
-    assert_eq!(record::generation(&player.shelf.leases["muster"]), 1);
+    assert_eq!(record::count(record::generation(&player.shelf.leases["muster"])), 1);
 }
 
 /// A count takes as long as it takes, and may fail each time: the group's Lease is renewed all the same, so that a member

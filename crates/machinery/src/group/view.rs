@@ -57,6 +57,8 @@ impl View {
             let seen = Seen { lease: Some(lease), since: now };
             match subject {
                 Subject::Group => listed.group = Some(seen),
+                // One that has another's name is nobody's: no member made it.
+                Subject::Member if !seen.holder().is_empty() && names.member(seen.holder()) != name => {}
                 Subject::Member => _ = listed.members.insert(name, seen),
                 Subject::Shard(number) => _ = listed.shards.insert(number, seen),
             }

@@ -141,6 +141,11 @@ impl Leases {
                 muster_objects::json::from_slice(&answer.body).ok().map(Answer::Lease)
             }
             Ok(Err(error)) if deletes && error.is_not_found() => Some(Answer::NotFound),
+            // That does not pass by itself, as when another member was faster.
+            Ok(Err(error)) if matches!(error.code(), Some(403 | 422)) => {
+                tracing::warn!(lease = name, %error, "a lease of the group must not be written");
+                None
+            }
             Ok(Err(error)) => {
                 tracing::debug!(lease = name, %error, "a lease of the group was not written");
                 None

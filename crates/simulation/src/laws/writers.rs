@@ -139,8 +139,12 @@ pub fn taken_from(writes: &[Write], who: &str, millis: i64, back: i64) -> Option
     Some(Taken { last: times.iter().copied().max().unwrap_or(millis), leases: times.len() })
 }
 
+/// The number of its cut in the upper half, and the hash of that in the lower one.
 fn generation(lease: &Lease) -> u64 {
-    lease.annotation("muster.dev/cut-generation").and_then(|text| text.parse().ok()).unwrap_or_default()
+    let mark = lease.annotation("muster.dev/cut-generation").and_then(|text| text.split_once('-'));
+    let parsed =
+        mark.and_then(|(number, hash)| Some((number.parse::<u32>().ok()?, u32::from_str_radix(hash, 16).ok()?)));
+    parsed.map_or(0, |(number, hash)| u64::from(number) << 32 | u64::from(hash))
 }
 
 fn ranges(cut: &str) -> Vec<HashRange> {

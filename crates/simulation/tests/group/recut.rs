@@ -122,7 +122,8 @@ async fn roll_until_cut(
 /// The number of the cut in force.
 async fn generation(api: &Api<'_>) -> u64 {
     let group = api.get(&format!("{LEASES}/muster")).await.unwrap_or_default();
-    annotated(&group, "muster.dev/cut-generation").unwrap_or_default()
+    let mark = group["metadata"]["annotations"]["muster.dev/cut-generation"].as_str().unwrap_or_default();
+    mark.split_once('-').and_then(|(number, _)| number.parse().ok()).unwrap_or_default()
 }
 
 /// Whether the heaviest shard has more than twice its part of the pods, as the members count them.

@@ -135,7 +135,7 @@ fn another_cut_closes_every_shard() {
     let steps = player.look(1_700);
     assert_eq!(written(&steps), [pair("muster-blue-shard-000", ME)], "it is taken again under the new cut");
     let Some(Step::Write(Request::Replace(lease))) = steps.first() else { panic!("{steps:?}") };
-    assert_eq!(record::generation(lease), 2);
+    assert_eq!(record::count(record::generation(lease)), 2);
     player.turn(1_800);
     assert_eq!(opened(&player.look(1_900)), 0, "shard 1 is still held under the old cut");
     player.group.closed(1);
@@ -263,5 +263,5 @@ fn a_group_that_is_founded_again_gives_its_cut_a_number_that_no_shard_has_had() 
     player.shelf.shard(0, "", 7);
     player.group.weighed(Weights::default());
     player.turn(0);
-    assert_eq!(record::generation(&player.shelf.leases["muster"]), 8);
+    assert_eq!(record::count(record::generation(&player.shelf.leases["muster"])), 8);
 }
