@@ -40,7 +40,7 @@ pub use next::{Again, Changes, Expects, NextSync, Reason, Write};
 pub(crate) use ranking::short;
 pub use ranking::{DecidedBy, Place, Ranking};
 pub(crate) use replicas::replica_reasons;
-pub use replicas::{PodCounts, Replicas, ReplicasSpec};
+pub use replicas::{PodCounts, Replicas, ReplicasSpec, Reported};
 pub use rollout::{Bounds, Change, Condition, Progress, Rollout, RolloutSpec, Set, SetCounts};
 pub(crate) use rollout_reasons::rollout_account;
 pub(crate) use text::write_shard;

@@ -1,6 +1,6 @@
 //! The view of a ReplicaSet or ReplicationController: its pods, their order, and how many are missing or surplus.
 
-use muster_objects::{Pod, Timestamp};
+use muster_objects::{Condition, Pod, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::memory::seconds;
@@ -26,6 +26,9 @@ pub struct Replicas {
     /// How long its creations are delayed, in seconds (B-08).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creations_wait_seconds: Option<f64>,
+    /// What its last sync said of it, such as why a pod could not be made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Reported>,
     /// What it would do.
     pub next: NextSync,
     /// In which order its pods would be deleted.
@@ -44,6 +47,21 @@ pub struct ReplicasSpec {
     pub selector: String,
     /// Whether it is being deleted.
     pub being_deleted: bool,
+}
+
+/// A condition in its status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reported {
+    /// Such as `ReplicaFailure`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// The reason, one word.
+    pub reason: String,
+    /// The message.
+    pub message: String,
 }
 
 /// Pods by state.
@@ -96,9 +114,17 @@ impl Replicas {
                 Expected::Settled => None,
             },
             creations_wait_seconds: snapshot.memory.creations_wait.map(seconds),
+            conditions: owner.status().conditions.iter().map(Reported::of).collect(),
             next: next(snapshot, pods.len(), &claims, &plan),
             ranking: Ranking::of(&pods, snapshot.circumstances(now), &plan, &outcome, most),
         }
+    }
+}
+
+impl Reported {
+    fn of(condition: &Condition) -> Self {
+        let Condition { kind, status, reason, message, .. } = condition;
+        Self { kind: kind.clone(), status: status.to_string(), reason: reason.clone(), message: message.clone() }
     }
 }
 

@@ -212,7 +212,7 @@ impl Rollout {
             next: NextSync::of(
                 &claims,
                 &plan,
-                summary(snapshot, claims.patches.len(), &decision),
+                summary(snapshot, claims.patches.len(), &decision, &after),
                 reasons(snapshot, &decision, &after),
             ),
             progress: Progress {
@@ -253,11 +253,13 @@ impl RolloutSpec {
 impl Bounds {
     fn of(deployment: &Deployment) -> Self {
         let bounds = bounds::Bounds::of(deployment);
+        // All old pods go before there are new ones.
+        let recreates = deployment.strategy == Strategy::Recreate;
         Self {
             surge: bounds.surge,
             unavailable: bounds.unavailable,
             most_pods: bounds.most(deployment.replicas),
-            least_available: bounds.least_available(deployment.replicas),
+            least_available: if recreates { 0 } else { bounds.least_available(deployment.replicas) },
         }
     }
 }

@@ -14,8 +14,8 @@ use muster_controllers::deployment::update::SetUpdate;
 use muster_controllers::deployment::{Decision, Snapshot, Stage, conditions};
 use muster_controllers::plan::Step;
 
-/// What the sync does, in a few words.
-pub(super) fn summary(snapshot: &Snapshot, claims: usize, decision: &Decision) -> String {
+/// What the sync does, in a few words. `after` is the status that it leaves.
+pub(super) fn summary(snapshot: &Snapshot, claims: usize, decision: &Decision, after: &DeploymentStatus) -> String {
     let mut parts = Vec::new();
     match claims {
         0 => {}
@@ -46,7 +46,7 @@ pub(super) fn summary(snapshot: &Snapshot, claims: usize, decision: &Decision) -
         return parts.join(", ");
     }
     let idle = match decision.stage {
-        Stage::Rolling | Stage::Recreating if is_complete(&snapshot.deployment, &snapshot.deployment.status) => {
+        Stage::Rolling | Stage::Recreating if is_complete(&snapshot.deployment, after) => {
             "nothing: the rollout is complete"
         }
         Stage::Rolling | Stage::Recreating => "nothing: the rollout waits",
@@ -60,7 +60,8 @@ pub(super) fn summary(snapshot: &Snapshot, claims: usize, decision: &Decision) -
 
 /// What a decision does that was made after the claims, and why.
 pub(crate) fn rollout_account(snapshot: &Snapshot, decision: &Decision, now: Timestamp) -> (String, Vec<Reason>) {
-    (summary(snapshot, 0, decision), reasons(snapshot, decision, &decision.reported(now)))
+    let after = decision.reported(now);
+    (summary(snapshot, 0, decision, &after), reasons(snapshot, decision, &after))
 }
 
 /// The reasons, the kind of the sync first.

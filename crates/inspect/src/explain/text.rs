@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::ranking::short;
 use super::{
-    Again, Change, Explanation, Memory, NextSync, Ranking, Replicas, Role, Rollout, Shard, Source, Stale, Subject, View,
+    Again, Change, Explanation, Memory, NextSync, Ranking, Replicas, Reported, Role, Rollout, Shard, Source, Stale,
+    Subject, View,
 };
 
 /// The state, what would be done and why, and for a ReplicaSet the order of deletion.
@@ -27,7 +28,8 @@ impl fmt::Display for Explanation {
                 write_replicas(f, replicas)?;
                 write_memory(f, self.memory.as_ref())?;
                 write_next(f, &replicas.next)?;
-                write_ranking(f, &replicas.ranking)
+                write_ranking(f, &replicas.ranking)?;
+                write_reported(f, &replicas.conditions)
             }
             View::Rollout(rollout) => {
                 write_rollout(f, rollout)?;
@@ -211,6 +213,19 @@ fn write_ranking(f: &mut fmt::Formatter<'_>, ranking: &Ranking) -> fmt::Result {
     Ok(())
 }
 
+/// The conditions of a status.
+fn write_reported(f: &mut fmt::Formatter<'_>, conditions: &[Reported]) -> fmt::Result {
+    if conditions.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\nConditions, as the last sync left them:")?;
+    let mut rows = vec![["TYPE", "STATUS", "REASON", "MESSAGE"].map(str::to_owned)];
+    rows.extend(
+        conditions.iter().map(|told| [&told.kind, &told.status, &told.reason, &told.message].map(Clone::clone)),
+    );
+    write_table(f, &rows)
+}
+
 fn write_rollout(f: &mut fmt::Formatter<'_>, rollout: &Rollout) -> fmt::Result {
     let Rollout { spec, bounds, pods, progress, .. } = rollout;
     write!(f, "  Spec:    {} replicas, {}", spec.replicas, spec.strategy)?;
@@ -225,11 +240,15 @@ fn write_rollout(f: &mut fmt::Formatter<'_>, rollout: &Rollout) -> fmt::Result {
     }
     writeln!(f)?;
     writeln!(f, "  Bounds:  at most {} pods, at least {} available", bounds.most_pods, bounds.least_available)?;
-    writeln!(
+    write!(
         f,
         "  Pods:    {} wanted by its ReplicaSets, {} there, {} updated, {} ready, {} available",
         pods.wanted, pods.reported, pods.updated, pods.ready, pods.available
     )?;
+    match pods.terminating {
+        None | Some(0) => writeln!(f)?,
+        Some(terminating) => writeln!(f, ", {terminating} terminating")?,
+    }
     let deadline = match (progress.complete, progress.timed_out, progress.left_seconds, progress.deadline_seconds) {
         (true, ..) => "complete".to_owned(),
         (_, true, ..) => "the deadline has passed without progress".to_owned(),
@@ -289,15 +308,17 @@ fn write_conditions(f: &mut fmt::Formatter<'_>, rollout: &Rollout) -> fmt::Resul
     write_table(f, &rows)
 }
 
-/// Aligned columns, two spaces apart; the last one is not padded.
+/// Aligned columns, two spaces apart; the last one is not padded. A row is one line, whatever a message has in it.
 fn write_table<const N: usize>(f: &mut fmt::Formatter<'_>, rows: &[[String; N]]) -> fmt::Result {
+    let rows: Vec<[String; N]> =
+        rows.iter().map(|row| std::array::from_fn(|at| row[at].replace(['\n', '\r'], " "))).collect();
     let mut widths = [0; N];
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
     }
-    for row in rows {
+    for row in &rows {
         let mut line = String::from("  ");
         for (width, cell) in widths.iter().zip(row) {
             line.push_str(&format!("{cell:<width$}  "));

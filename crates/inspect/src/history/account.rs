@@ -7,7 +7,7 @@ use muster_controllers::plan::{ClaimPlan, Plan, Resource, SyncSteps};
 use muster_controllers::replicaset::decide::claimed_pods;
 use muster_controllers::replicaset::{Expected, ReplicaOwner, ReplicaSync};
 use muster_machinery::Remedy;
-use muster_objects::meta::ResourceVersion;
+use muster_objects::meta::{ResourceVersion, Uid};
 use muster_objects::{SelectorError, Timestamp};
 
 use super::On;
@@ -24,11 +24,13 @@ pub struct Account {
     pub expects: Option<Expects>,
     /// What it waits for before it does more; a later sync says for how long.
     pub blocked: Option<On<'static>>,
+    /// The object's uid, where the sync saw the object.
+    pub uid: Option<Uid>,
 }
 
 impl Account {
     fn of(summary: impl Into<Cow<'static, str>>, why: Vec<Reason>) -> Self {
-        Self { summary: summary.into(), why, expects: None, blocked: None }
+        Self { summary: summary.into(), why, expects: None, blocked: None, uid: None }
     }
 
     /// A sync of an object that is gone.
@@ -80,7 +82,7 @@ impl<O: ReplicaOwner> Accountable for ReplicaSync<O> {
             let memory = &snapshot.memory;
             let wanted = snapshot.owner.replicas();
             let is_missing = || claimed_pods(snapshot, claims).len() < usize::try_from(wanted).unwrap_or_default();
-            return match (memory.expected, memory.creations_wait) {
+            let account = match (memory.expected, memory.creations_wait) {
                 (Expected::Pending { expires_in }, _) => {
                     let text = format!("events of the last round are still to come; given up in {}", short(expires_in));
                     let why = vec![Reason::new("EX-07", text)];
@@ -100,9 +102,10 @@ impl<O: ReplicaOwner> Accountable for ReplicaSync<O> {
                     Account::of("leave the pods as they are", vec![Reason::new("RS-09", text)])
                 }
             };
+            return Account { uid: Some(self.owner().uid.clone()), ..account };
         };
         let (summary, why) = replica_reasons(snapshot, claims, plan);
-        Account { expects: Expects::of(plan), ..Account::of(summary, why) }
+        Account { expects: Expects::of(plan), uid: Some(self.owner().uid.clone()), ..Account::of(summary, why) }
     }
 }
 
@@ -111,6 +114,6 @@ impl Accountable for DeploymentSync {
         let (snapshot, decision) = self.seen();
         let Some(decision) = decision else { return Account::of("nothing", Vec::new()) };
         let (summary, why) = rollout_account(snapshot, decision, now);
-        Account::of(summary, why)
+        Account { uid: Some(self.owner().uid.clone()), ..Account::of(summary, why) }
     }
 }

@@ -54,6 +54,7 @@ impl Flight {
             status: None,
             error: None,
             again: Again::OnChange,
+            uid: None,
         };
         Self { sync, began }
     }
@@ -64,12 +65,13 @@ impl Flight {
 
     /// Adds what a round found: claims come first, and the rest after them.
     pub(super) fn found(&mut self, account: Account) {
-        let Account { summary, why, expects, blocked: _ } = account;
+        let Account { summary, why, expects, blocked: _, uid } = account;
         let sync = &mut self.sync;
         let first = std::mem::take(&mut sync.summary);
         sync.summary = if first.is_empty() { summary } else { format!("{first}, then {summary}").into() };
         sync.why.extend(why);
         sync.expects = expects.or(sync.expects.take());
+        sync.uid = uid.map(|uid| uid.to_string().into()).or(sync.uid.take());
     }
 
     pub(super) fn answered(&mut self, answered: Answered<'_>, now: Moment) {

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The [`Recorder`] is plain state that is handed the time. What it keeps is bounded in bytes: the oldest syncs make
-//! room for new ones. Syncs of one object that found the same and did nothing are kept as one with a count.
+//! room for new ones, and objects that only wait for a time do for others. Syncs of one object that found the same and
+//! did nothing are kept as one with a count.
 //!
 //! # The JSON
 //!
@@ -57,6 +58,9 @@ pub struct History {
     /// When the oldest sync began that is still kept, of whatever object; `None` if none is.
     #[serde(default, with = "form::maybe_time")]
     pub oldest: Option<Timestamp>,
+    /// When the last of its syncs ended that are kept and are older than was asked for; `None` if there are none.
+    #[serde(default, with = "form::maybe_time", skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Timestamp>,
     /// Its syncs, the oldest first.
     #[serde(default)]
     pub syncs: Vec<Sync<'static>>,
@@ -126,6 +130,10 @@ pub struct Sync<'a> {
     pub error: Option<Cow<'a, str>>,
     /// When it was to be looked at again.
     pub again: Again,
+    /// The object's uid, where the sync saw the object: another one of the same name has another.
+    // Never skipped: where it is kept, fields have no names. What is told leaves it out by `form::prune`.
+    #[serde(default)]
+    pub uid: Option<Cow<'a, str>>,
 }
 
 /// What woke a sync.
@@ -286,6 +294,12 @@ pub struct Waiting {
 }
 
 impl History {
+    /// Whether nothing is known of the object: no sync of it is kept, of whatever time, and none is to come.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.syncs.is_empty() && self.earlier.is_none() && self.waiting.is_none()
+    }
+
     /// As JSON, without what is absent.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod overview;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,8 +76,11 @@ pub enum Ended<'a> {
 pub struct Recorder {
     ring: Ring,
     keys: BTreeMap<(&'static str, ObjectKey), Key>,
-    /// The most keys that something is kept of between and before their syncs.
+    /// The most keys that something is kept of between and before their syncs. Those that only wait for a time make room
+    /// for others.
     most_keys: usize,
+    /// How many syncs have to end before it is worth to look for room again: none was found.
+    crowded: usize,
     /// About how many bytes the runs of quiet syncs take that are not in the ring yet, and may.
     runs: (usize, usize),
     scratch: Vec<u8>,
@@ -112,6 +116,7 @@ impl Recorder {
             ring: Ring::new(bytes - rest),
             keys: BTreeMap::new(),
             most_keys: rest / 2 / size_of::<((&str, ObjectKey), Key)>(),
+            crowded: 0,
             runs: (0, rest / 2),
             scratch: Vec::new(),
         }
@@ -142,8 +147,10 @@ impl Recorder {
         now: Moment,
         wall: Timestamp,
     ) {
-        // However many wait: those that run are few.
-        let key = self.keys.entry((subject.0, subject.1.clone())).or_default();
+        let name = (subject.0, subject.1.clone());
+        // Those that run are few, so that each is told of: where there is no room for it, it is forgotten when it ends.
+        self.has_room(&name);
+        let key = self.keys.entry(name).or_default();
         let saw = |(kind, ResourceVersion(version)): &(&'static str, ResourceVersion)| Saw {
             kind: (*kind).into(),
             object: false,
@@ -215,6 +222,13 @@ impl Recorder {
             }
         }
         self.keep(subject, *flight);
+        self.crowded = self.crowded.saturating_sub(1);
+        if self.keys.len() > self.most_keys {
+            self.make_room();
+        }
+        if self.keys.len() > self.most_keys {
+            self.forget(subject);
+        }
     }
 
     /// What is known of one object, to be told once nobody waits for the recorder any more.
@@ -240,11 +254,39 @@ impl Recorder {
 
     /// What is known of a key; none where too many are known of already.
     fn key(&mut self, (kind, key): Subject<'_>) -> Option<&mut Key> {
-        let full = self.keys.len() >= self.most_keys;
-        match self.keys.entry((kind, key.clone())) {
-            std::collections::btree_map::Entry::Occupied(known) => Some(known.into_mut()),
-            std::collections::btree_map::Entry::Vacant(new) if !full => Some(new.insert(Key::default())),
-            std::collections::btree_map::Entry::Vacant(_) => None,
+        let name = (kind, key.clone());
+        if !self.has_room(&name) {
+            return None;
+        }
+        Some(self.keys.entry(name).or_default())
+    }
+
+    /// Whether a key is known, or may be; makes room for it if there is none.
+    fn has_room(&mut self, name: &(&'static str, ObjectKey)) -> bool {
+        if self.keys.len() < self.most_keys || self.keys.contains_key(name) {
+            return true;
+        }
+        self.make_room();
+        self.keys.len() < self.most_keys
+    }
+
+    /// Puts all runs into the ring, and forgets keys that only wait for a time until a quarter is free, those first that
+    /// are due last. What woke a key, or blocks it, is not forgotten for another.
+    fn make_room(&mut self) {
+        if self.crowded > 0 {
+            return;
+        }
+        self.keep_runs();
+        let most = self.most_keys - self.most_keys.div_ceil(4);
+        let timed = self.keys.iter().filter_map(|(name, key)| Some((key.only_due()?, name.clone())));
+        let mut timed: Vec<_> = timed.collect();
+        timed.sort_by_key(|(at, _)| Reverse(*at));
+        for (_, name) in timed.iter().take(self.keys.len().saturating_sub(most)) {
+            self.keys.remove(name);
+        }
+        // To look at all keys costs as much as many syncs do: not for each of the many that come to a full house.
+        if self.keys.len() >= self.most_keys {
+            self.crowded = (self.most_keys / 16).max(1);
         }
     }
 
@@ -289,7 +331,7 @@ impl Recorder {
         }
         // To look at all keys costs as much as many syncs do, so that it has to be worth it.
         let (bytes, most) = self.runs;
-        if bytes > most || (self.keys.len() >= self.most_keys && bytes > most / 2) {
+        if bytes > most {
             self.keep_runs();
         }
     }
@@ -319,6 +361,15 @@ impl Recorder {
         }
     }
 
+    /// Forgets a key that there is no room for. Its syncs are kept.
+    fn forget(&mut self, subject: Subject<'_>) {
+        let known = self.keys.remove(&(subject.0, subject.1.clone()));
+        if let Some(run) = known.and_then(|key| key.run) {
+            self.runs.0 = self.runs.0.saturating_sub(size_of_run(&run));
+            self.push(subject, &run);
+        }
+    }
+
     fn forget_if_idle(&mut self, (kind, key): Subject<'_>) {
         let name = (kind, key.clone());
         if self.keys.get(&name).is_some_and(Key::is_idle) {
@@ -344,7 +395,10 @@ impl Look {
     pub fn told(self, since: Option<Duration>, source: Source, wall: Timestamp) -> History {
         let Self { kind, key, mut ring, run, oldest_run, waiting } = self;
         let from = since.map_or(Timestamp::from_nanos(i64::MIN), |since| wall - since);
-        let (mut oldest, mut syncs) = (None, Vec::new());
+        let (mut oldest, mut earlier, mut syncs) = (None, None, Vec::new());
+        let mut put = |sync: Sync<'static>| {
+            if sync.until >= from { syncs.push(sync) } else { earlier = earlier.max(Some(sync.until)) }
+        };
         for record in ring.records() {
             let Ok((head, rest)) = postcard::take_from_bytes::<Head<'_>>(record) else { continue };
             let is_it = head.is_of(kind, &key);
@@ -353,11 +407,11 @@ impl Look {
             }
             let Ok(sync) = postcard::from_bytes::<Sync<'static>>(rest) else { continue };
             oldest = Some(oldest.map_or(sync.at, |oldest: Timestamp| oldest.min(sync.at)));
-            if is_it && sync.until >= from {
-                syncs.push(sync);
+            if is_it {
+                put(sync);
             }
         }
-        syncs.extend(run.filter(|run| run.until >= from));
+        run.into_iter().for_each(put);
         History {
             kind: "History".to_owned(),
             format: FORMAT,
@@ -365,6 +419,7 @@ impl Look {
             source,
             object: Named { kind: kind.to_owned(), namespace: key.namespace.to_string(), name: key.name.to_string() },
             oldest: oldest.into_iter().chain(oldest_run).min(),
+            earlier,
             syncs,
             waiting,
         }
@@ -415,6 +470,13 @@ impl Key {
         self.failed.filter(|_| self.due.is_some()).map(|failed| (On::Backoff, failed))
     }
 
+    /// When it is due, if it waits for that and nothing else is known of it.
+    fn only_due(&self) -> Option<Moment> {
+        let Self { woken, more: _, first, ready: _, due, failed: _, blocked, flight, run } = self;
+        let waits = woken.is_empty() && first.is_none() && blocked.is_none() && flight.is_none() && run.is_none();
+        due.as_ref().filter(|_| waits).map(|(at, _)| *at)
+    }
+
     fn is_idle(&self) -> bool {
         let Self { woken, more: _, first, ready: _, due, failed, blocked, flight, run } = self;
         woken.is_empty()
@@ -443,10 +505,10 @@ impl From<Woken> for Cause<'static> {
 }
 
 /// Whether two quiet syncs found the same, in the words of the rules: numbers may differ. One with which a wait ended is
-/// told apart.
+/// told apart, and so is one of another object of the name.
 fn is_same(one: &Sync<'_>, other: &Sync<'_>) -> bool {
     let begins = |sync: &Sync<'_>| sync.waits.iter().any(|wait| !matches!(wait.on, On::Queue | On::Work));
-    if begins(one) || begins(other) {
+    if one.uid != other.uid || begins(one) || begins(other) {
         return false;
     }
     let rules = one.why.iter().map(|reason| &reason.rule);
@@ -456,5 +518,6 @@ fn is_same(one: &Sync<'_>, other: &Sync<'_>) -> bool {
 /// About how many bytes a run takes.
 fn size_of_run(run: &Sync<'_>) -> usize {
     let why: usize = run.why.iter().map(|reason| size_of_val(reason) + reason.rule.len() + reason.text.len()).sum();
-    size_of_val(run) + why + size_of_val(&*run.woken) + size_of_val(&*run.waits) + size_of_val(&*run.saw)
+    let uid = run.uid.as_deref().map_or(0, str::len);
+    size_of_val(run) + why + uid + size_of_val(&*run.woken) + size_of_val(&*run.waits) + size_of_val(&*run.saw)
 }

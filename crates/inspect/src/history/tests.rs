@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster_controllers::plan::{Failure, Resource};
 use muster_machinery::Remedy;
-use muster_objects::meta::{ObjectKey, ResourceVersion};
+use muster_objects::meta::{ObjectKey, ResourceVersion, Uid};
 use muster_objects::{Moment, Timestamp};
 
 use super::*;
@@ -31,6 +31,7 @@ fn quiet(rule: &str, text: &str) -> Account {
         why: vec![Reason::new(rule, text)],
         expects: None,
         blocked: None,
+        uid: None,
     }
 }
 
@@ -183,6 +184,59 @@ fn syncs_that_found_the_same_and_did_nothing_are_one_with_a_count() {
 
 /// Contract: FR-01
 #[test]
+fn another_object_of_the_name_is_told_apart() {
+    let mut told = Told::new(1 << 20);
+    for (number, uid) in (0..).zip([Some("one"), Some("one"), None, Some("one"), Some("two"), Some("two"), None]) {
+        let account = match uid {
+            Some(uid) => Account { uid: Some(Uid::new(uid)), ..quiet("RS-09", "all are there") },
+            None => Account::gone(),
+        };
+        told.sync(number * 10, account, &[], (number * 10 + 1, Ended::Done));
+    }
+    let history = told.told(100);
+    let found: Vec<_> = history.syncs.iter().map(|sync| (sync.count, sync.uid.as_deref())).collect();
+    assert_eq!(found, [(2, Some("one")), (1, None), (1, Some("one")), (2, Some("two")), (1, None)]);
+    let text = history.to_string();
+    let line = "  From here on it is another object of that name, of uid two\n";
+    assert_eq!((text.matches(line).count(), text.matches("From here on").count()), (1, 1), "{text}");
+    let json = history.to_json().expect("JSON");
+    assert_eq!((&json["syncs"][0]["uid"], json["syncs"][1].get("uid")), (&Value::from("one"), None));
+    assert_eq!(serde_json::from_value::<History>(json).expect("a history"), history);
+}
+
+/// Contract: FR-02
+#[test]
+fn syncs_that_are_older_than_was_asked_for_are_not_told_to_be_lost() {
+    // One in the ring, and one that may be followed by more of the same.
+    for (requests, ended) in [(&["web-a"][..], 20), (&[][..], 30)] {
+        let mut told = Told::new(1 << 20);
+        let ask = |told: &Told, since: Option<u64>| {
+            let since = since.map(Duration::from_millis);
+            told.recorder.look((SET, &told.key), at(5_000)).told(since, SOURCE, wall(5_000))
+        };
+        assert!(ask(&told, Some(100)).is_empty() && ask(&told, None).is_empty());
+        assert!(ask(&told, Some(100)).to_string().contains("None of its syncs is kept."));
+        told.sync(10, quiet("RS-09", ""), requests, (ended, Ended::Done));
+        for (since, syncs, earlier) in [(None, 1, None), (Some(4_990), 1, None), (Some(100), 0, Some(wall(ended)))] {
+            let history = ask(&told, since);
+            assert_eq!((history.syncs.len(), history.earlier, history.is_empty()), (syncs, earlier, false));
+            let said = "None of its syncs was in that time: the last one ended at 2023-11-14T22:13:20Z.";
+            let text = history.to_string();
+            assert_eq!(text.contains(said), earlier.is_some(), "{text}");
+            assert!(!text.contains("is kept."), "{text}");
+            // One who knows nothing of it finds what was always there, and the other way round.
+            let mut json = history.to_json().expect("JSON");
+            assert_eq!(json.get("earlier").is_some(), earlier.is_some(), "{json}");
+            assert_eq!(serde_json::from_value::<History>(json.clone()).expect("a history"), history);
+            json.as_object_mut().expect("an object").remove("earlier");
+            let older = serde_json::from_value::<History>(json).expect("a history of an older manager");
+            assert_eq!(older, History { earlier: None, ..history });
+        }
+    }
+}
+
+/// Contract: FR-01
+#[test]
 fn bytes_are_bounded_however_many_objects_there_are_and_the_newest_are_kept() {
     let mut recorder = Recorder::new(64 << 10);
     let key = |number: u64| ObjectKey::new("default", &*format!("web-{number}"));
@@ -200,6 +254,62 @@ fn bytes_are_bounded_however_many_objects_there_are_and_the_newest_are_kept() {
         recorder.look((SET, &key(number)), at(20_000)).told(None, SOURCE, wall(20_000)).syncs.len()
     };
     assert_eq!((told(&mut recorder, 0), told(&mut recorder, 19_999)), (0, 1));
+}
+
+/// Deployments with a deadline, or what fails and is tried again: that something is to be looked at much later keeps out
+/// no other object.
+///
+/// Contract: FR-01
+#[test]
+fn what_is_due_much_later_keeps_out_nothing_new() {
+    let failure = Failure::local("no");
+    let later = Duration::from_secs(600);
+    let cases: [(&str, &[&str], Ended<'_>); 4] = [
+        ("a timer after a quiet sync", &[], Ended::Again(later)),
+        ("a timer after a write", &["web-a"], Ended::Again(later)),
+        ("a retry", &[], Ended::Backoff(later, Some(&failure))),
+        ("a panic", &[], Ended::Panicked(later)),
+    ];
+    for (case, requests, ended) in cases {
+        let mut told = Told::new(64 << 10);
+        let causes = |told: &mut Told, now| told.told(now).syncs.last().expect("a sync").woken.clone();
+        told.key = ObjectKey::new("default", "soon");
+        told.sync(0, quiet("DEP-17", "progressing"), &[], (1, Ended::Again(Duration::from_secs(30))));
+        for number in 1..=300 {
+            told.key = ObjectKey::new("default", &*format!("web-{number}"));
+            let now = number * 10;
+            told.woken(pod("a", number), now);
+            told.sync(now + 5, quiet("DEP-17", "progressing"), requests, (now + 6, ended));
+            let event =
+                Cause::Event { change: Happened::Updated, kind: "Pod".into(), name: "a".into(), version: number };
+            assert_eq!(causes(&mut told, now + 7), [event], "{case}: {number}");
+            assert_eq!(told.waits(), [(On::Queue, 5)], "{case}: {number}");
+            let size = told.recorder.size();
+            assert!(size <= 64 << 10, "{case}: {size} after {number}");
+        }
+        // Of what waits, that which is due first is known.
+        told.key = ObjectKey::new("default", "soon");
+        told.sync(30_006, quiet("DEP-17", "progressing"), &["web-a"], (30_007, Ended::Done));
+        assert_eq!(causes(&mut told, 30_008), [Cause::Timer], "{case}");
+        assert_eq!(told.waits(), [(On::Queue, 5)], "{case}");
+    }
+}
+
+/// Contract: FR-01
+#[test]
+fn bytes_are_bounded_where_everything_waits_too() {
+    let mut told = Told::new(64 << 10);
+    for number in 0..2_000 {
+        told.key = ObjectKey::new("default", &*format!("web-{number}"));
+        let subject = (SET, &told.key);
+        told.recorder.began(subject, &[], at(number), wall(number));
+        told.recorder.found(subject, None, quiet("RS-09", "all are there"));
+        // Woken while it runs, it waits for ever: no worker takes it.
+        told.recorder.woken(subject, pod("a", number), at(number));
+        told.recorder.ended(subject, Ended::Again(Duration::from_secs(600)), at(number));
+        assert!(told.recorder.size() <= 64 << 10, "{} after {number}", told.recorder.size());
+        assert_eq!(told.told(number).syncs.len(), 1, "{number}");
+    }
 }
 
 #[test]

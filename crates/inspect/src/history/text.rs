@@ -11,7 +11,7 @@ use crate::explain::{Again, Role, Source, short};
 /// The object, then its syncs, the oldest first.
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { object, source, at, oldest, syncs, waiting, .. } = self;
+        let Self { object, source, at, oldest, earlier, syncs, waiting, .. } = self;
         writeln!(f, "{} {}/{}", object.kind, object.namespace, object.name)?;
         writeln!(f, "  Source:  {}, at {at}", teller(source))?;
         match oldest {
@@ -19,16 +19,25 @@ impl fmt::Display for History {
             None => writeln!(f, "  Kept:    nothing")?,
         }
         let mut day = String::new();
+        let mut known = None;
         for sync in syncs {
             let date = date(sync.at);
             if date != day {
                 writeln!(f, "\n{date}")?;
                 day = date;
             }
+            if let Some(uid) = &sync.uid {
+                if known.is_some_and(|known| known != uid) {
+                    writeln!(f, "  From here on it is another object of that name, of uid {uid}")?;
+                }
+                known = Some(uid);
+            }
             sync.fmt(f)?;
         }
-        if syncs.is_empty() {
-            writeln!(f, "\nNone of its syncs is kept.")?;
+        match earlier {
+            _ if !syncs.is_empty() => {}
+            Some(earlier) => writeln!(f, "\nNone of its syncs was in that time: the last one ended at {earlier}.")?,
+            None => writeln!(f, "\nNone of its syncs is kept.")?,
         }
         let Some(waiting) = waiting else { return Ok(()) };
         write!(f, "\nNow: it has waited {} for {}", short(waiting.time), waiting.on)?;

@@ -35,7 +35,7 @@ fn changed() -> Woken {
 fn sync(recorder: &mut Recorder, name: &str, began: u64, blocked: Option<On<'static>>, ended: Ended<'_>) {
     let key = key(name);
     recorder.began((SET, &key), &[], at(began), wall(began));
-    let account = Account { summary: "wait".into(), why: Vec::new(), expects: None, blocked };
+    let account = Account { summary: "wait".into(), why: Vec::new(), expects: None, blocked, uid: None };
     recorder.found((SET, &key), None, account);
     recorder.ended((SET, &key), ended, at(began + 1));
 }

@@ -12,7 +12,7 @@ use muster_machinery::queue::Place;
 use muster_machinery::{Cache, Remedy};
 use muster_objects::meta::{ObjectKey, ResourceVersion};
 use muster_objects::pod::Restarts;
-use muster_objects::{Moment, Pod, PodPhase, ReplicaSet};
+use muster_objects::{Condition, ConditionStatus, Moment, Pod, PodPhase, ReplicaSet};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -38,6 +38,25 @@ fn ranking(pods: &[Pod]) -> Ranking {
 
 /// What makes a pod different.
 type Change = fn(&mut Pod);
+
+/// What the last sync said of it is shown, each condition in a line of its own whatever its message has in it.
+///
+/// Contract: RS-16
+#[test]
+fn the_conditions_of_a_status_are_told() {
+    let mut owner = replica_set(3);
+    let message = "exceeded quota\nNext: nothing";
+    owner.status.conditions =
+        vec![Condition::new("ReplicaFailure", ConditionStatus::True, "FailedCreate", message, NOW)];
+    let explanation = explained(snapshot(owner, []), usize::MAX);
+    let text = explanation.to_string();
+    let View::Replicas(told) = &explanation.view else { panic!("ready") };
+    let said: Vec<_> = told.conditions.iter().map(|told| (&*told.kind, &*told.status, &*told.message)).collect();
+    assert_eq!(said, [("ReplicaFailure", "True", message)]);
+    assert!(text.contains("Conditions, as the last sync left them:\n"), "{text}");
+    assert!(text.lines().any(|line| line.ends_with("FailedCreate  exceeded quota Next: nothing")), "{text}");
+    assert!(!text.contains("\nNext: nothing"), "{text}");
+}
 
 /// Of two pods that differ by one rule: what it is called, and the two values.
 ///

@@ -222,6 +222,8 @@ fn each_state_of_a_rollout_has_its_reason() {
 #[test]
 fn an_old_pod_holds_a_recreate() {
     let mut snapshot = snapshot(recreating(4), [set(1, "a", 0), set(2, NEW, 0)]);
+    let bounds = rollout(snapshot.clone()).bounds;
+    assert_eq!((bounds.most_pods, bounds.least_available), (4, 0), "all old pods go before there are new ones");
     snapshot.pods = vec![Arc::new(pod("old", 1, PodPhase::Unknown))];
     let told = rollout(snapshot).next;
     assert_eq!(told.why[0].text, "old pods are still there: the new ones wait for the last to go");

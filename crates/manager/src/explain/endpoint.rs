@@ -138,6 +138,12 @@ fn by_manager(
         }
         Question::History((kind, key), since) => {
             let told = explainer.history(*kind, key, role, *since).map_err(not_explained)?;
+            // Of what is gone the syncs are told for as long as they are kept; of what never was there is nothing to tell.
+            if told.is_empty()
+                && let Err(error @ NotExplained::NotFound { .. }) = explainer.explain(*kind, key, role, 0)
+            {
+                return Err(not_explained(error));
+            }
             told.to_json().map(|json| json.to_string().into_bytes())
         }
         Question::Inside => serde_json::to_vec(&explainer.inside(role).map_err(not_explained)?),

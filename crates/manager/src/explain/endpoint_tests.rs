@@ -5,7 +5,10 @@ use std::convert::Infallible;
 
 use http::Request;
 use http_body_util::Full;
+use muster_apiserver::ApiServer;
 use muster_runtime::client::{Client, Options};
+use muster_runtime::manager::{Manager, Options as ManagerOptions, REPLICASET};
+use muster_runtime::shutdown;
 use serde_json::Value;
 
 use super::*;
@@ -104,6 +107,70 @@ async fn a_controller_that_does_not_run_knows_nothing() {
     assert_eq!(status["message"], "this manager does not run the replicaset-controller");
     let (code, status) = asked(&explaining(), &open(), Method::GET, "/inside").await;
     assert_eq!((code, &status["message"]), (404, &json!("this manager runs no controller")));
+}
+
+/// Asks as somebody who may do anything.
+async fn asked_of_web(explaining: &Explaining, query: &str) -> (u16, Value) {
+    told(&explaining.answer(Caller::Master, &Method::GET, "/explain/replicasets/default/web", query).await)
+}
+
+/// The same, again and again until the answer is as `wanted`.
+async fn until(explaining: &Explaining, query: &str, wanted: impl Fn(u16, &Value) -> bool) {
+    let mut last = None;
+    for _ in 0..1_000 {
+        let (code, json) = asked_of_web(explaining, query).await;
+        if wanted(code, &json) {
+            return;
+        }
+        last = Some((code, json));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{query:?} was last answered with {last:?}")
+}
+
+/// Contract: FR-02
+#[tokio::test]
+async fn the_history_of_what_is_gone_is_told_and_what_never_was_is_not_found() {
+    let server = ApiServer::new(muster_apiserver::Options::system().unwrap());
+    let client = Client::in_process(server.service(), &Options::default());
+    let options = ManagerOptions { controllers: BTreeSet::from([REPLICASET]), ..ManagerOptions::default() };
+    let manager = Manager::new(&client, options);
+    let explaining = Explaining::new(teller::alone(manager.explainer(), None));
+    let (_trigger, stop) = shutdown::channel();
+    let _running = tokio::spawn(manager.run(stop));
+    let is_missing = |code: u16, status: &Value| {
+        code == 404 && status["message"].as_str().is_some_and(|said| said.contains("default/web not found"))
+    };
+    let has_synced =
+        |code: u16, history: &Value| code == 200 && history["syncs"].as_array().is_some_and(|syncs| !syncs.is_empty());
+
+    // Once the caches are filled.
+    until(&explaining, "", is_missing).await;
+    for query in ["history=true", "history=true&since=60"] {
+        until(&explaining, query, is_missing).await;
+    }
+
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 0, "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    });
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    client.create(sets, web.to_string().into()).await.expect("it is created");
+    until(&explaining, "history=true", has_synced).await;
+
+    client.delete(&format!("{sets}/web"), None).await.expect("it is deleted");
+    until(&explaining, "", is_missing).await;
+    let (code, history) = asked_of_web(&explaining, "history=true").await;
+    assert!(has_synced(code, &history), "{code} {history}");
+    // Whether or not they are as young as that.
+    let (code, history) = asked_of_web(&explaining, "history=true&since=0").await;
+    assert_eq!((code, &history["kind"]), (200, &json!("History")), "{history}");
 }
 
 /// Contract: FR-02
