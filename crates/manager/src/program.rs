@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::visible;
-use crate::controller_manager::{Ignored, arguments};
+use crate::controller_manager::{Ignored, arguments, logging};
 
 /// The stack of a thread, in bytes. What clients send nests up to 500 deep, and is gone through by recursion; what is not
 /// used of it takes no memory.
@@ -38,7 +38,8 @@ pub fn parse<C: Parser>(called: impl IntoIterator<Item = OsString>) -> Result<(C
 pub fn log_warnings() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(WARNINGS));
     let colors = io::IsTerminal::is_terminal(&io::stderr());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colors).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    log.fmt_fields(logging::fields()).with_ansi(colors).init();
 }
 
 /// Does `work`, and tells its error.

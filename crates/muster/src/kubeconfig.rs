@@ -105,7 +105,8 @@ async fn answers(cluster: &Cluster) -> bool {
     }
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+/// Writes a file that only its owner may read. One that is there stays until the new one is whole.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.tmp", std::process::id()));
     let write = || {
         let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;

@@ -194,7 +194,8 @@ impl Display {
         if progress.is_complete() {
             self.begun.remove(&title);
         }
-        let words = words(progress, took);
+        // A server's words may be among them: they stay in their line.
+        let words = visible(&words(progress, took)).replace('\n', " ");
         match &mut self.kind {
             Kind::Bars { all, bars } => {
                 let bar = bars.entry(title.clone()).or_insert_with(|| all.add(bar(&title)));

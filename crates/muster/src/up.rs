@@ -65,7 +65,7 @@ pub(crate) async fn up(arguments: &Up) -> Result<()> {
 
 async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let begun = Instant::now();
-    // From here on a signal asks for an orderly end; it is answered once there is something to end.
+    // From here on a signal asks for an orderly end.
     let mut end = End { signals: Signals::listen()?, parent: arguments.exit_with_parent.then(Parent::now) };
     let controllers = manager::select(&arguments.controllers, &known_controllers()).context("--controllers")?;
     // The last step of the tour is a failover.
@@ -75,7 +75,10 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     }
     let mut documents = Vec::new();
     for file in &arguments.files {
-        documents.extend(manifest::read(file)?);
+        // Standard input ends when whoever writes it likes.
+        let file = file.clone();
+        let read = async move { tokio::task::spawn_blocking(move || manifest::read(&file)).await? };
+        documents.extend(end.signals.during(read).await?);
     }
     let faults = arguments.faults.as_deref().map(Plan::of).transpose().context("--faults")?;
     kubeconfig::replaceable(&arguments.kubeconfig).await?;

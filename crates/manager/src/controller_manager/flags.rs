@@ -196,7 +196,7 @@ Examples:
   muster shadow report agreement.jsonl
 
   # Against a cluster to play with, without an election and without an endpoint
-  muster up --controllers '*,-replicaset' &
+  muster up --controllers '*,-deployment,-replicaset,-replicationcontroller' &
   muster controller-manager --kubeconfig muster.kubeconfig --leader-elect=false --secure-port 0
 
 Other flags of kube-controller-manager are accepted with a warning where they are about controllers that do not run \

@@ -1,6 +1,7 @@
 //! `--shards` and `--group`: this process as one member of several that share the cluster.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
+use muster_machinery::group::GroupError;
 use muster_runtime::client::{Client, Options as ClientOptions};
 use muster_runtime::group::Member;
 use muster_runtime::manager::Options;
@@ -8,7 +9,7 @@ use muster_runtime::shutdown;
 
 use super::endpoint::Endpoint;
 use super::flags::Flags;
-use super::{another, identity, lost};
+use super::{ELECTION_FLAGS, another, identity, lost};
 use crate::explain::authorizer::Authorizer;
 use crate::explain::endpoint::Explaining;
 use crate::signals::Signals;
@@ -32,7 +33,10 @@ pub(super) async fn run(
     let config = flags.group(&identity).context("--shards and --group")?;
     let leases = ClientOptions { user_agent: format!("{agent} leader-election"), ..ClientOptions::default() };
     let controllers = options.controllers.iter().map(|name| name.name).collect();
-    let member = Member::new(client, client.beside(&leases), config, options).context("--shards, --group")?;
+    let member = Member::new(client, client.beside(&leases), config, options).map_err(|error| {
+        let flags = if matches!(error, GroupError::Election(_)) { ELECTION_FLAGS } else { "--shards, --group" };
+        Error::new(error).context(flags)
+    })?;
     tracing::info!(identity, "a member of a group");
     let (stop, stopped) = shutdown::channel();
     let explaining = (Explaining::of_member(member.handle()), authorizer);

@@ -4,6 +4,11 @@ use std::io;
 
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::debug_fn;
+
+use crate::arguments::visible;
 
 /// The forms of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -19,9 +24,22 @@ pub(crate) fn start(format: Format, verbosity: u8) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(verbosity)));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match format {
-        Format::Text => log.with_ansi(io::IsTerminal::is_terminal(&io::stderr())).init(),
+        Format::Text => log.fmt_fields(fields()).with_ansi(io::IsTerminal::is_terminal(&io::stderr())).init(),
         Format::Json => log.json().flatten_event(true).init(),
     }
+}
+
+/// How the fields of an event are written in a log for people: what others wrote among them stays in its line, and tells a
+/// terminal nothing.
+pub(crate) fn fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
+    debug_fn(|writer, field, value| {
+        let said = visible(&format!("{value:?}")).replace('\n', " ");
+        match field.name() {
+            "message" => write!(writer, "{said}"),
+            name => write!(writer, "{name}={said}"),
+        }
+    })
+    .delimited(" ")
 }
 
 /// What is logged at a verbosity: what happens from 0 on, requests and rounds from 4 on, everything of ours from 6
@@ -37,7 +55,36 @@ fn directives(verbosity: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
+
+    /// What is logged.
+    #[derive(Clone, Default)]
+    struct Out(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Out {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_stays_in_its_line_and_tells_a_terminal_nothing() {
+        let out = Out::default();
+        let writer = out.clone();
+        let log = tracing_subscriber::fmt().fmt_fields(fields()).with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(log.finish(), || {
+            tracing::warn!(error = %"denied: \u{1b}]0;pwned\u{7}\nforged", count = 3, key = "a/b", "sync failed");
+        });
+        let said = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        let line = "sync failed error=denied: \\u{1b}]0;pwned\\u{7} forged count=3 key=\"a/b\"\n";
+        assert!(said.ends_with(line) && said.lines().count() == 1, "{said}");
+    }
 
     #[test]
     fn verbosity_only_ever_adds() {

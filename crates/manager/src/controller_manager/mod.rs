@@ -17,7 +17,7 @@ pub(crate) mod flags;
 mod foreign;
 mod group;
 mod identity;
-mod logging;
+pub(crate) mod logging;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,9 @@ use crate::signals::Signals;
 pub(crate) use arguments::Ignored;
 use endpoint::Endpoint;
 use flags::{Content, Flags};
+
+/// The flags of the election's times.
+const ELECTION_FLAGS: &str = "--leader-elect-lease-duration, -renew-deadline, -retry-period";
 
 /// Signals that come within this time are one.
 const SAME_SIGNAL: Duration = Duration::from_millis(500);
@@ -217,6 +220,5 @@ fn elector(flags: &Flags, client: &Client, agent: &str) -> Result<Elector> {
     let options = ClientOptions { user_agent: format!("{agent} leader-election"), ..ClientOptions::default() };
     let client = client.beside(&options);
     let election = flags.election(identity::identity()?);
-    Elector::new(election, client, identity::seed())
-        .context("--leader-elect-lease-duration, -renew-deadline, -retry-period")
+    Elector::new(election, client, identity::seed()).context(ELECTION_FLAGS)
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use http::Uri;
+use http::uri::Authority;
 use kube::config::AuthInfo;
 use muster_runtime::client::{Client, ClientError, Options};
 use muster_runtime::group::ELECTION_NAMESPACE;
@@ -34,11 +35,17 @@ pub struct ManagerFlags {
     pub leader_elect_resource_namespace: String,
 }
 
+fn names_a_user(authority: &Authority) -> bool {
+    authority.as_str().contains('@')
+}
+
 fn parse_manager(text: &str) -> Result<Uri, String> {
     let uri: Option<Uri> = text.parse().ok();
     // A token goes there: never in the clear.
     let uri = uri.filter(|uri| uri.scheme_str() == Some("https") && uri.authority().is_some());
-    uri.ok_or_else(|| "expected an address such as https://127.0.0.1:10257".to_owned())
+    // What is asked for has paths of its own, and who asks is in the kubeconfig.
+    let whole = |uri: &Uri| uri.path() == "/" && uri.query().is_none() && !uri.authority().is_some_and(names_a_user);
+    uri.filter(whole).ok_or_else(|| "expected an address such as https://127.0.0.1:10257".to_owned())
 }
 
 /// A running manager, or the API server that may have one in its process.

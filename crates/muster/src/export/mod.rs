@@ -7,9 +7,8 @@
 pub(crate) mod clean;
 mod order;
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -24,6 +23,7 @@ use muster_tree::Value;
 use serde::Deserialize;
 
 use crate::data;
+use crate::kubeconfig::replace;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,10 +84,12 @@ pub(crate) async fn run(arguments: &Export) -> Result<()> {
 
 /// Writes a file that only its owner may read: there are Secrets in it.
 fn write(file: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(file)?;
-    out.set_permissions(Permissions::from_mode(0o600))?;
-    out.write_all(text.as_bytes())
+    // Of a link, what it leads to is replaced. What is no file, such as a pipe, has nothing to lose.
+    let file = &fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        return OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
+    }
+    replace(file, text)
 }
 
 /// A client of the cluster; one that is not running is served in memory.

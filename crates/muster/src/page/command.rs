@@ -63,15 +63,18 @@ pub(crate) async fn run(arguments: &PageArguments) -> Result<()> {
     let kinds =
         ["/apis/apps/v1/deployments", "/apis/apps/v1/replicasets", "/api/v1/replicationcontrollers", "/api/v1/pods"];
     // What the watches would be refused is told now, and not by an empty page.
-    for path in kinds {
-        client.get(&format!("{path}?limit=1")).await.map_err(|error| anyhow!("{path}: {error}"))?;
-    }
-    let manager = Manager::of(&arguments.running, &config)?;
-    if arguments.running.manager.is_some() {
-        // What it would refuse is told now.
-        manager.get("/inside").await?;
-    }
-    let insight = manager.is_there().await.then(|| Arc::new(Remote::new(manager)) as Arc<dyn Insight>);
+    let asked = async {
+        for path in kinds {
+            client.get(&format!("{path}?limit=1")).await.map_err(|error| anyhow!("{path}: {error}"))?;
+        }
+        let manager = Manager::of(&arguments.running, &config)?;
+        if arguments.running.manager.is_some() {
+            // What it would refuse is told now.
+            manager.get("/inside").await?;
+        }
+        Ok(manager.is_there().await.then(|| Arc::new(Remote::new(manager)) as Arc<dyn Insight>))
+    };
+    let insight = signals.during(asked).await?;
     let reach = arguments.cluster.file().map(|file| reach(&file)).unwrap_or_default();
     let election = arguments.running.leader_elect_resource_namespace.clone();
     let shown = Shown { client, insight, stage: None, reach, election, tour: false };

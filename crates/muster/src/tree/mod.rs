@@ -11,12 +11,11 @@ mod model;
 mod text;
 mod watch;
 
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use console::Term;
-use muster_manager::arguments::Output;
+use muster_manager::arguments::{Output, say};
 use muster_runtime::client::{Client, Options};
 
 pub(crate) use arguments::{Arguments, RolloutCommand};
@@ -96,19 +95,19 @@ impl Shown {
             return Ok(());
         }
         match self.output {
-            Output::Json if self.watch => writeln!(io::stdout(), "{}", serde_json::to_string(tree)?)?,
-            Output::Json => writeln!(io::stdout(), "{}", serde_json::to_string_pretty(tree)?)?,
+            Output::Json if self.watch => say(&format!("{}\n", serde_json::to_string(tree)?))?,
+            Output::Json => say(&format!("{}\n", serde_json::to_string_pretty(tree)?))?,
             Output::Text => self.draw(tree)?,
         }
         self.last = Some(tree.clone());
         Ok(())
     }
 
-    fn draw(&mut self, tree: &Tree) -> io::Result<()> {
+    fn draw(&mut self, tree: &Tree) -> Result<()> {
         if !self.is_terminal() {
             let between = if self.last.is_some() { "\n" } else { "" };
             let look = Look { colours: false, pods: self.pods, width: None };
-            return write!(io::stdout(), "{between}{}", text::show(tree, look));
+            return say(&format!("{between}{}", text::show(tree, look)));
         }
         let (rows, columns) = self.term.size();
         let look = Look { colours: console::colors_enabled(), pods: self.pods, width: Some(usize::from(columns)) };
@@ -120,6 +119,6 @@ impl Shown {
             self.term.clear_last_lines(self.lines)?;
             self.lines = shown.lines().count();
         }
-        self.term.write_str(&shown)
+        Ok(self.term.write_str(&shown)?)
     }
 }
