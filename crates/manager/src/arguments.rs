@@ -85,9 +85,15 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(written).collect())
 }
 
+/// The same as part of one line, which an end of a line among it does not end.
+#[must_use]
+pub fn in_line(text: &str) -> String {
+    visible(text).replace('\n', " ")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{in_line, visible};
 
     #[test]
     fn what_others_wrote_tells_a_terminal_nothing() {
@@ -98,5 +104,6 @@ mod tests {
         ] {
             assert_eq!(visible(written), shown);
         }
+        assert_eq!(in_line("3 of 5\nready\u{7}"), "3 of 5 ready\\u{7}");
     }
 }

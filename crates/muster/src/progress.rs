@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use muster_cluster::embedded::known_controllers;
-use muster_manager::arguments::{Output, visible};
+use muster_manager::arguments::{Output, in_line};
 use muster_manager::program;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ impl Display {
     pub(crate) fn waiting(&self, workload: &Applied, reason: &str) {
         match &self.kind {
             Kind::Json(_) => self.out.print("waiting", &with(&json!(workload), json!({"reason": reason}))),
-            _ => self.say(&format!("{}: waiting: {}", workload.title(), visible(reason))),
+            _ => self.say(&format!("{}: waiting: {}", workload.title(), in_line(reason))),
         }
     }
 
@@ -194,8 +194,7 @@ impl Display {
         if progress.is_complete() {
             self.begun.remove(&title);
         }
-        // A server's words may be among them: they stay in their line.
-        let words = visible(&words(progress, took)).replace('\n', " ");
+        let words = words(progress, took);
         match &mut self.kind {
             Kind::Bars { all, bars } => {
                 let bar = bars.entry(title.clone()).or_insert_with(|| all.add(bar(&title)));
@@ -318,11 +317,11 @@ fn position(progress: &Progress) -> i64 {
     }
 }
 
-/// `3/5 available, 4 ready, 5 created`; a Deployment's names its ReplicaSets too.
+/// `3/5 available, 4 ready, 5 created`; a Deployment's names its ReplicaSets too. A server's words may be among them.
 fn words(progress: &Progress, took: Option<Duration>) -> String {
     let Progress { desired, current, ready, available, rollout, .. } = progress;
     let took = took.map(|took| format!(" after {:.1} s", took.as_secs_f64())).unwrap_or_default();
-    match rollout {
+    let words = match rollout {
         Some(rollout) if progress.is_complete() => {
             let set = rollout.new.as_ref().map(|set| format!(" ({})", set.name)).unwrap_or_default();
             format!("{available}/{desired} available, revision {} complete{set}{took}", rollout.revision)
@@ -330,7 +329,8 @@ fn words(progress: &Progress, took: Option<Duration>) -> String {
         Some(rollout) => rollout.words(progress),
         None if progress.is_complete() => format!("{available}/{desired} available"),
         None => format!("{available}/{desired} available, {ready} ready, {current} created"),
-    }
+    };
+    in_line(&words)
 }
 
 #[cfg(test)]
@@ -350,5 +350,9 @@ mod tests {
         assert_eq!(words(&rolled, Some(Duration::from_millis(1250))), "5/5 available, revision 2 complete after 1.2 s");
         let unseen = Progress { observed: false, ..rolled };
         assert!(words(&unseen, None).starts_with("revision 2: 5/5 updated, 5 available"));
+        let reason = "\u{1b}]0;x\u{7}\nforged".to_owned();
+        let rollout = Rollout { reason, ..Rollout::default() };
+        let told = words(&Progress { available: 3, rollout: Some(rollout), ..unseen }, None);
+        assert!(told.contains("(\\u{1b}]0;x\\u{7} forged)") && !told.contains(char::is_control), "{told}");
     }
 }

@@ -13,8 +13,8 @@
 //! Three kinds of Leases, all with the label [`GROUP`]:
 //!
 //! - **The group's** is the Lease of the single leader's election, held by `group/NAME`. While it is held no single
-//!   leader begins. Any member renews it. It has the cut: the ranges of the shards, and the number of the cut (its
-//!   generation).
+//!   leader begins. Any member renews it. It has the cut: the ranges of the shards, and what tells the cut from all
+//!   others (its generation: a number, and a hash of the ranges).
 //! - **A member's** is held and renewed by that member. One that has not been seen to change for the Lease's time is
 //!   ended by another member, by a write that fails where it was renewed meanwhile. After that the member cannot go on.
 //! - **A shard's** is written when the shard changes hands. It is good for as long as its holder's member Lease is.

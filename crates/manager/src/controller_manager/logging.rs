@@ -8,7 +8,7 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::debug_fn;
 
-use crate::arguments::visible;
+use crate::arguments::in_line;
 
 /// The forms of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,7 +33,7 @@ pub(crate) fn start(format: Format, verbosity: u8) {
 /// terminal nothing.
 pub(crate) fn fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
     debug_fn(|writer, field, value| {
-        let said = visible(&format!("{value:?}")).replace('\n', " ");
+        let said = in_line(&format!("{value:?}"));
         match field.name() {
             "message" => write!(writer, "{said}"),
             name => write!(writer, "{name}={said}"),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use console::Style;
-use muster_manager::arguments::visible;
+use muster_manager::arguments::{in_line, visible};
 
 use super::model::{Pace, Phase, Pod, Revision, Set, Tree};
 
@@ -87,7 +87,7 @@ impl Row {
         style: Style,
     ) -> Self {
         let cells = [name.into(), kind.into(), status.into(), age.into(), info.into()];
-        Self { cells: cells.map(|cell: String| visible(&cell).replace('\n', " ")), style }
+        Self { cells: cells.map(|cell: String| in_line(&cell)), style }
     }
 }
 
