@@ -115,11 +115,12 @@ pub fn failure(error: &ClientError) -> Failure {
             causes: api.details.iter().flat_map(|details| &details.causes).map(|cause| cause.reason.clone()).collect(),
             retry_after: api.retry_after(),
             unanswered: false,
+            never_sent: false,
         },
         ClientError::Configuration { .. } => Failure::local(error.to_string()),
         // The lease is held again or the process ends: a write that it held back is tried as soon as one that was lost.
         ClientError::Transport { .. } | ClientError::Answer { .. } | ClientError::Fenced { .. } => {
-            Failure::unanswered(error.to_string())
+            Failure { never_sent: !error.may_have_been_received(), ..Failure::unanswered(error.to_string()) }
         }
     }
 }

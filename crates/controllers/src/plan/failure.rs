@@ -22,6 +22,9 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
     /// A request was sent, or was due, and no answer came: the server is away, or acted without answering.
     pub unanswered: bool,
+    /// Nothing was sent, for want of a connection or of the right to write at that moment: of what is unanswered this surely did not
+    /// happen.
+    pub never_sent: bool,
 }
 
 impl Failure {
@@ -35,6 +38,7 @@ impl Failure {
             causes: Vec::new(),
             retry_after: None,
             unanswered: false,
+            never_sent: false,
         }
     }
 
@@ -98,7 +102,7 @@ impl Failure {
     /// Whether the write may have happened all the same: no answer came, or one that leaves it open.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
-        self.unanswered || matches!(self.code, 502 | 504)
+        self.unanswered && !self.never_sent || matches!(self.code, 502 | 504)
     }
 
     /// The kind of refusal, which decides how long to wait before a retry.

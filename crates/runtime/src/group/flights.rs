@@ -149,6 +149,20 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::from_secs(20 + 20 + 15));
     }
 
+    /// Contract: SH-02
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_was_not_sent_leaves_nothing_open() {
+        let (client, mut server) = server();
+        let flights = Flights::new(client.fenced(Arc::new(|| false)));
+        let body = Bytes::from_static(b"{}");
+        let write = Write::Create { resource: &Resource::PODS, namespace: "ns", body: &body };
+        assert!(flights.write(write).await.unwrap_err().unanswered);
+        assert!(server.try_next().await.is_none());
+        let begun = Instant::now();
+        flights.landed(Duration::from_secs(15)).await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
     /// Who answers in the server's place does not know what comes of the write.
     ///
     /// Contract: SH-02

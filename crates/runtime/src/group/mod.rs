@@ -242,7 +242,9 @@ impl Work {
                     biased;
                     () = shutdown.stopped(), if end.is_none() => {
                         tracing::info!("leaving the group");
-                        end = Some(Instant::now() + self.options.shutdown_timeout);
+                        // A shard whose last write was not answered is released when that cannot arrive any more.
+                        let doubt = self.handle.group().config().election.lease_duration;
+                        end = Some(Instant::now() + doubt + self.options.shutdown_timeout);
                         self.handle.group().leave();
                         self.carry();
                         self.act().await;

@@ -195,6 +195,53 @@ async fn last_words(slow: Duration, sent: usize) -> Vec<String> {
     broken
 }
 
+/// A write whose answer was lost may arrive for the Lease's time, and the shard is given away after that. Were the process to end
+/// before, the Lease's time would begin with its end.
+///
+/// Contract: SH-02, SH-03
+#[test]
+fn an_orderly_end_waits_for_a_write_without_an_answer_until_it_cannot_arrive() {
+    judge(&[1], &[in_virtual_time(in_doubt())]);
+}
+
+async fn in_doubt() -> Vec<String> {
+    let faults = Faults::seeded(1);
+    let lost = Rule::always(Fault::AnswerLost).verbs(&[Verb::Create]).resources(&["pods"]);
+    faults.add(lost.of(MEMBERS[0]));
+    let world = world(1, &faults).await;
+    let api = Api::of(&world);
+    let first = start(&world, MEMBERS[0], 1, 0);
+    let replicaset = |replicas: u64| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web"}]}},
+            },
+        })
+    };
+    assert_eq!(api.post(SETS, &replicaset(1)).await.0, 201);
+    let ready = |replicaset: &Value| replicaset["status"]["readyReplicas"] == 1;
+    world.until(&format!("{SETS}/web"), Duration::from_secs(60), ready).await.unwrap();
+    let second = start(&world, MEMBERS[1], 1, 0);
+    pass(Duration::from_secs(5)).await;
+    assert_eq!(api.merge(&format!("{SETS}/web"), &replicaset(2)).await.0, 200);
+    pass(Duration::from_millis(200)).await;
+    let (told, town) = (millis(&world), Town::of(&world));
+    first.stop();
+    let mut broken = Vec::new();
+    broken.extend(first.ended().await.err().map(|lost| lost.to_string()));
+    broken.extend(town.is_even(&MEMBERS[1..2], 1, Duration::from_secs(20)).await.err());
+    let took = millis(&world) - told;
+    if !(14_000..=16_000).contains(&took) {
+        broken.push(format!("the other had the shard after {took} ms"));
+    }
+    drop(second);
+    world.stop().await;
+    broken
+}
+
 /// People delete Leases of the group while everything rolls: of shards, of members, and the group's. Nothing is written
 /// twice, and after the Lease's time all shards have somebody again.
 ///

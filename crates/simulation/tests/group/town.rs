@@ -62,9 +62,14 @@ pub(crate) struct Town<'w> {
 }
 
 impl<'w> Town<'w> {
+    /// One without anything in it.
+    pub(crate) fn of(world: &'w World) -> Self {
+        Self { api: Api::of(world) }
+    }
+
     /// Fifty Deployments in twenty namespaces.
     pub(crate) async fn found(world: &'w World, random: &mut Random) -> Self {
-        let town = Self { api: Api::of(world) };
+        let town = Self::of(world);
         for space in 0..NAMESPACES {
             let namespace =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("team-{space}")}});
