@@ -157,6 +157,7 @@ async fn the_embedded_server_takes_every_object_that_it_serves() {
             "ClusterRoleBinding",
             "ConfigMap",
             "Deployment",
+            "FlowSchema",
             "Pod",
             "PodDisruptionBudget",
             "Role",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::{apps, core, policy, rbac};
+use k8s_openapi::api::{apps, core, flowcontrol, policy, rbac};
 use muster_apiserver::schema::{yaml_duplicates, yaml_to_json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -96,6 +96,7 @@ pub(crate) fn is_of_its_type(object: &Object) -> bool {
         "ClusterRoleBinding" => same::<rbac::v1::ClusterRoleBinding>(object),
         "ConfigMap" => same::<core::v1::ConfigMap>(object),
         "Deployment" => same::<apps::v1::Deployment>(object),
+        "FlowSchema" => same::<flowcontrol::v1::FlowSchema>(object),
         "Pod" => same::<core::v1::Pod>(object),
         "PodDisruptionBudget" => same::<policy::v1::PodDisruptionBudget>(object),
         "Role" => same::<rbac::v1::Role>(object),
