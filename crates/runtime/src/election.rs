@@ -171,8 +171,10 @@ impl Elector {
             self.release().await;
             return Ok(());
         }
-        tracing::info!(lease = self.lease(), identity = self.identity(), "became leader");
-        if self.carrier.is_none() {
+        if self.carrier.is_some() {
+            tracing::info!(lease = self.lease(), identity = self.identity(), "joined the group");
+        } else {
+            tracing::info!(lease = self.lease(), identity = self.identity(), "became leader");
             self.announce(&events);
         }
         let kept = self.keep(&mut shutdown).await;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muster_objects::{Moment, Timestamp};
 
 use super::cut::Cut;
-use super::record::{self, ENDED, LEAVING};
+use super::record::{self, ENDED, LEAVING, NEW};
 use super::share::share;
 use super::view::Seen;
 use super::{Group, Mine, State, Step};
@@ -99,20 +99,27 @@ impl Group {
 
     fn scene(&self, now: Moment, wall: Timestamp) -> Scene {
         let me = self.config.election.identity.as_str();
-        let leaves = |seen: &Seen| seen.lease.as_ref().is_some_and(|lease| record::says(lease, LEAVING));
-        let stays = |identity: &str, seen: &Seen| if identity == me { !self.leaving } else { !leaves(seen) };
-        let staying = self.alive(now).filter(|(identity, seen)| stays(identity, seen)).map(|(identity, _)| identity);
-        let staying: Vec<&str> = staying.collect::<BTreeSet<_>>().into_iter().collect();
+        let says = |seen: &Seen, what: &str| seen.lease.as_ref().is_some_and(|lease| record::says(lease, what));
+        let stays = |identity: &str, seen: &Seen| if identity == me { !self.leaving } else { !says(seen, LEAVING) };
+        let staying: BTreeMap<&str, &Seen> = self.alive(now).filter(|(identity, seen)| stays(identity, seen)).collect();
+        // Who is new gets no shards where there are others, and keeps those that it has.
+        let holders: BTreeSet<&str> = self.view.shards.values().map(Seen::holder).collect();
+        let has_part = |(identity, seen): &(&&str, &&Seen)| !says(seen, NEW) || holders.contains(*identity);
+        let mut having: Vec<&str> = staying.iter().filter(has_part).map(|(identity, _)| *identity).collect();
+        let staying: Vec<&str> = staying.into_keys().collect();
+        if having.is_empty() {
+            having.clone_from(&staying);
+        }
         let place = staying.binary_search(&me);
         let known = self.cut.as_ref().map(|(generation, cut, _)| (*generation, cut.clone()));
         let force = known.filter(|_| self.is_ours() || self.has_lapsed(now, wall));
         let due = match &force {
             None => Vec::new(),
             Some((_, cut)) => {
-                let holder = |number: u32| staying.binary_search(&self.view.shards.get(&number)?.holder()).ok();
+                let holder = |number: u32| having.binary_search(&self.view.shards.get(&number)?.holder()).ok();
                 let holders: Vec<_> = (0..cut.shards()).map(holder).collect();
-                let due = share(&staying, &holders).unwrap_or_default();
-                due.into_iter().map(|member| staying[member].to_owned()).collect()
+                let due = share(&having, &holders).unwrap_or_default();
+                due.into_iter().map(|member| having[member].to_owned()).collect()
             }
         };
         let obstructed = force.as_ref().is_none_or(|(generation, _)| {

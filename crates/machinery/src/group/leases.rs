@@ -157,6 +157,11 @@ impl Group {
         own.is_none_or(|seen| seen.holder() != self.config.election.identity || leaving(seen).is_some())
     }
 
+    /// What the Leases of the other members say under this annotation, by their identities.
+    pub fn told(&self, annotation: &str) -> impl Iterator<Item = (&str, &str)> {
+        self.others().filter_map(move |seen| Some((seen.holder(), seen.lease.as_ref()?.annotation(annotation)?)))
+    }
+
     /// The members whose Leases are held, without this one.
     fn others(&self) -> impl Iterator<Item = &Seen> {
         let me = &self.config.election.identity;

@@ -55,7 +55,7 @@ use muster_objects::{HashRange, Lease, Moment, Timestamp, shard};
 pub use self::cut::{Cut, Weights};
 pub use self::held::{Shard, shard_of};
 use self::record::Names;
-pub use self::record::{ENDED, GROUP, HEAVIEST, LEAVING, PODS, SHARDS, YES};
+pub use self::record::{CONTROLLERS, ENDED, GROUP, HEAVIEST, LEAVING, NEW, PODS, SHARDS, YES};
 use self::view::View;
 use crate::election::{self, Answer, Carried, ConfigError, Election, Request, Term};
 
@@ -67,6 +67,8 @@ pub const RECUT_EVERY: Duration = Duration::from_secs(600);
 pub const RESHARD_EVERY: Duration = Duration::from_secs(60);
 /// How long the Lease of a member that has ended is kept, and that of a shard that is not of the cut in force.
 pub const KEEP: Duration = Duration::from_secs(300);
+/// So many members can be lost within [`KEEP`] and a new one gets its share at once: a node may have had two of them.
+const MANY_LOST: u32 = 2;
 /// The longest name of a group: it is the value of a label.
 const LONGEST_NAME: usize = 63;
 
@@ -137,6 +139,8 @@ pub struct Group {
     /// The Lease's time, as it stands in a Lease.
     seconds: i32,
     view: View,
+    /// When the first list came.
+    begun: Option<Moment>,
     /// When the last list was sent, by both clocks; none before the first one.
     looked: Option<(Moment, Timestamp)>,
     /// How many lists there were.
@@ -206,6 +210,7 @@ impl Group {
             names,
             seconds,
             view: View::default(),
+            begun: None,
             looked: None,
             looks: 0,
             fresh: false,
@@ -231,16 +236,17 @@ impl Group {
 
     /// What this member's own Lease carries, with the number of pods in all of its shards and in the heaviest one.
     #[must_use]
-    pub fn carried(&self, pods: u64, heaviest: u64) -> Carried {
+    pub fn carried(&self, pods: u64, heaviest: u64, now: Moment) -> Carried {
         let text = |key: &str, value: String| (key.to_owned(), Some(value));
         let mut annotations = BTreeMap::from([
             text(SHARDS, self.config.shards.to_string()),
             text(PODS, pods.to_string()),
             text(HEAVIEST, heaviest.to_string()),
             (ENDED.to_owned(), None),
+            (NEW.to_owned(), self.is_new(now).then(|| YES.to_owned())),
             (LEAVING.to_owned(), self.leaving.then(|| if self.is_last() { record::LAST } else { YES }.to_owned())),
         ]);
-        annotations.retain(|key, value| value.is_some() || key == ENDED);
+        annotations.retain(|key, value| value.is_some() || key != LEAVING);
         Carried { labels: BTreeMap::from([(GROUP.to_owned(), self.config.group.clone())]), annotations }
     }
 
@@ -268,6 +274,7 @@ impl Group {
                 mine.term = Some(Term::since(sent.0, sent.1, self.config.election.renew_deadline));
             }
         }
+        self.begun.get_or_insert(now);
         self.looked = Some(sent);
         self.looks += 1;
         self.fresh = true;
@@ -419,6 +426,16 @@ impl Group {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether this member has begun too recently after many were lost: for the Lease's time for each of them beyond
+    /// [`MANY_LOST`] whose Lease is still there. Of members that end soon after each start, whose shards nobody has until the
+    /// Lease's time is over, the first few get any.
+    fn is_new(&self, now: Moment) -> bool {
+        let ended = |seen: &&view::Seen| seen.lease.as_ref().is_some_and(|lease| record::says(lease, ENDED));
+        let lost = u32::try_from(self.view.members.values().filter(ended).count()).unwrap_or(u32::MAX);
+        let waits = self.config.election.lease_duration.saturating_mul(lost.saturating_sub(MANY_LOST)).min(KEEP);
+        self.begun.is_some_and(|begun| now.saturating_since(begun) < waits)
     }
 
     /// The group's Lease was listed: what follows for this member's term of it, and for the cut.

@@ -9,6 +9,10 @@ use super::cut::Cut;
 pub const GROUP: &str = "muster.dev/group";
 /// The annotation of a member's Lease that says that it is about to end, and has its shards go elsewhere.
 pub const LEAVING: &str = "muster.dev/leaving";
+/// The annotation of a member's Lease with the controllers that it runs.
+pub const CONTROLLERS: &str = "muster.dev/controllers";
+/// The annotation of a member's Lease that says that it has begun after many were lost, and gets no shards yet.
+pub const NEW: &str = "muster.dev/new";
 /// The annotation of a member's Lease with the number of shards that it was told to have the cluster cut into.
 pub const SHARDS: &str = "muster.dev/shards";
 /// The annotation of a member's Lease with the number of pods in its shards.

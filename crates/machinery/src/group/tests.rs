@@ -325,6 +325,68 @@ fn a_shard_that_is_due_to_a_new_member_is_closed_and_released_after_its_last_wri
     assert_eq!(written(&player.group.decide(at(1_400), wall(1_400))), [pair(&name, "")]);
 }
 
+/// Who begins after many were lost may be lost soon too, and nobody has the shards of a lost member for the Lease's time.
+///
+/// Contract: SH-03
+#[test]
+fn who_begins_after_many_were_lost_gets_no_shards_while_it_is_new() {
+    let names = Names::new("kube-system", "muster", "blue");
+    let marked = |player: &mut Player, identity: &str, mark: Option<&str>| {
+        let mut lease = player.shelf.leases[&names.member(identity)].clone();
+        lease.set_annotation(NEW, mark);
+        player.shelf.put(lease);
+    };
+    let mut player = Player::working();
+    player.shelf.member("other", 1_000);
+    marked(&mut player, "other", Some(YES));
+    assert_eq!(player.turn(1_100), []);
+    marked(&mut player, "other", None);
+    assert!(matches!(player.turn(1_200)[..], [Step::Close(_)]));
+
+    // What a new one has it keeps.
+    let mut player = Player::new();
+    player.shelf.group("group/blue", 1, 0);
+    for (shard, member) in [(0, ME), (1, "other")] {
+        player.shelf.shard(shard, member, 1);
+        player.shelf.member(member, 0);
+        marked(&mut player, member, (member == ME).then_some(YES));
+    }
+    assert!(!written(&player.look(100)).contains(&pair("muster-blue-shard-000", "")));
+
+    // Where all are new they share.
+    let mut player = Player::new();
+    player.shelf.group("group/blue", 1, 0);
+    for shard in [0, 1] {
+        player.shelf.shard(shard, "", 1);
+    }
+    for member in [ME, "other"] {
+        player.shelf.member(member, 0);
+        marked(&mut player, member, Some(YES));
+    }
+    player.turn(100);
+    assert_eq!(player.turn(200).len(), 1, "one of two shards is opened");
+}
+
+/// Contract: SH-03
+#[test]
+fn a_member_is_new_for_the_leases_time_for_each_member_beyond_two_that_was_lost_before() {
+    let names = Names::new("kube-system", "muster", "blue");
+    for (lost, until) in [(0, 0), (2, 0), (3, 15_000), (5, 45_000), (30, 300_000)] {
+        let mut player = Player::new();
+        for number in 0..lost {
+            let mut ended = names.make(&names.member(&format!("lost-{number}"))).released(wall(0));
+            ended.set_annotation(ENDED, Some(YES));
+            player.shelf.put(ended);
+        }
+        player.shelf.put(names.make(&names.member("left")).released(wall(0)));
+        let new = |player: &Player, millis: u64| player.group.carried(0, 0, at(millis)).annotations[NEW].is_some();
+        assert!(!new(&player, 500), "it has seen nothing");
+        player.look(1_000);
+        player.look(2_000);
+        assert_eq!((new(&player, 999 + until), new(&player, 1_000 + until)), (lost > 2, false), "{lost}");
+    }
+}
+
 /// Contract: SH-02
 #[test]
 fn a_shard_is_not_opened_while_another_is_held_under_another_cut() {
@@ -427,7 +489,10 @@ fn of_members_that_leave_at_the_same_time_one_gives_the_lease_back() {
         player.turn(1_300);
         player.turn(1_400);
         assert_eq!(player.group.has_left(), goes, "{other} {says:?}");
-        assert_eq!(player.group.carried(0, 0).annotations[LEAVING].as_deref(), Some(if last { "last" } else { YES }));
+        assert_eq!(
+            player.group.carried(0, 0, at(0)).annotations[LEAVING].as_deref(),
+            Some(if last { "last" } else { YES })
+        );
         assert_eq!(player.shelf.leases["muster"].holder(), "group/blue");
         if goes {
             continue;
@@ -584,7 +649,7 @@ fn a_heavy_shard_is_reason_to_count_and_what_another_cut_does_not_mend_is_let_be
     let mut looks = Vec::new();
     for second in (2..2_000).step_by(2) {
         let mut lease = names.make(&names.member(ME));
-        for (key, value) in player.group.carried(1_000, 1_000).annotations {
+        for (key, value) in player.group.carried(1_000, 1_000, at(0)).annotations {
             lease.set_annotation(&key, value.as_deref());
         }
         player.shelf.put(record::held_by(&lease, ME, 15, wall(second * 1_000)));
@@ -609,7 +674,7 @@ fn a_group_goes_on_while_namespaces_are_counted() {
     let mut counting = 0;
     for second in (2..700).step_by(2) {
         let mut lease = names.make(&names.member(ME));
-        for (key, value) in player.group.carried(1_000, 1_000).annotations {
+        for (key, value) in player.group.carried(1_000, 1_000, at(0)).annotations {
             lease.set_annotation(&key, value.as_deref());
         }
         player.shelf.put(record::held_by(&lease, ME, 15, wall(second * 1_000)));

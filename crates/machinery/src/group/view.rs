@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_objects::{Lease, Moment};
 
-use super::record::{self, ENDED, LEAVING, Names, Subject};
+use super::record::{self, ENDED, LEAVING, NEW, Names, Subject};
 
 /// All Leases of a group, with when they were seen to change.
 #[derive(Debug, Default)]
@@ -117,7 +117,7 @@ impl View {
     pub(super) fn is_news(&self, names: &Names, lease: &Lease) -> bool {
         let (known, marks): (Option<&Seen>, &[&str]) = match names.subject(lease.name()) {
             Some(Subject::Group) => (self.group.as_ref(), &[record::GENERATION]),
-            Some(Subject::Member) => (self.members.get(lease.name()), &[LEAVING, ENDED]),
+            Some(Subject::Member) => (self.members.get(lease.name()), &[LEAVING, ENDED, NEW]),
             Some(Subject::Shard(number)) => (self.shards.get(&number), &[record::GENERATION]),
             None => return false,
         };

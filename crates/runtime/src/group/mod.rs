@@ -13,6 +13,7 @@
 //! shard that is open. All Managers of a process count and record in one place, send their Events through one queue,
 //! and write over one connection, whose socket asks for the member's term and the group's.
 
+mod alike;
 mod flights;
 mod handle;
 mod lease_watch;
@@ -25,7 +26,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use muster_machinery::{
     election::{Answer, Request},
-    group::{Config, Group, GroupError, LEAVING, Step, Weights},
+    group::{Config, Group, GroupError, LEAVING, NEW, Step, Weights},
 };
 use muster_objects::{HashRange, Pod};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -35,7 +36,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::{flights::Flights, handle::Open, lease_watch::LeaseWatch, leases::Leases};
+use self::{alike::Alike, flights::Flights, handle::Open, lease_watch::LeaseWatch, leases::Leases};
 pub use self::{
     handle::{Found, MemberHandle},
     whose::{ELECTION_NAMESPACE, shard_of},
@@ -139,6 +140,7 @@ impl Member {
             sent.stop();
         }));
         let (events, mut leading) = (context.events.clone(), elector.leadership().leading());
+        let alike = Alike::new(&options);
         let mut work = Work {
             context,
             writer,
@@ -150,6 +152,7 @@ impl Member {
             lease_watch,
             managers: JoinSet::new(),
             weighing: JoinSet::new(),
+            alike,
             announced: None,
             hurried: 0,
             stop_events,
@@ -200,8 +203,9 @@ struct Work {
     /// Each ends with its shard, when all its writes are answered.
     managers: JoinSet<u32>,
     weighing: JoinSet<Option<Weights>>,
-    /// What was last announced of its end.
-    announced: Option<Option<String>>,
+    alike: Alike,
+    /// What was last announced of its beginning and its end.
+    announced: Option<[Option<String>; 2]>,
     /// How many looks in a row came sooner than by the clock.
     hurried: u32,
     /// To send the Events that wait, and take no more.
@@ -298,7 +302,10 @@ impl Work {
         let clock = self.handle.clock();
         let sent = (clock.moment(), clock.now());
         let Some((leases, group, version)) = self.leases.list().await else { return false };
-        self.handle.group().listed(leases, group, sent, clock.moment());
+        let mut known = self.handle.group();
+        known.listed(leases, group, sent, clock.moment());
+        self.alike.compare(&known);
+        drop(known);
         self.lease_watch.listen_from(version);
         true
     }
@@ -390,12 +397,13 @@ impl Work {
             let pods = open.values().filter_map(|open| open.pods.as_ref());
             pods.map(|pods| u64::try_from(pods.read().len()).unwrap_or(u64::MAX)).collect()
         };
-        let carried =
-            self.handle.group().carried(counts.iter().sum(), counts.iter().copied().max().unwrap_or_default());
-        let leaving = carried.annotations.get(LEAVING).cloned();
+        let (heaviest, now) = (counts.iter().copied().max().unwrap_or_default(), self.handle.clock().moment());
+        let mut carried = self.handle.group().carried(counts.iter().sum(), heaviest, now);
+        self.alike.tell(&mut carried);
+        let marks = Some([LEAVING, NEW].map(|mark| carried.annotations.get(mark).cloned().flatten()));
         self.carrier.set(carried);
-        if self.announced != leaving {
-            self.announced = leaving;
+        if self.announced != marks {
+            self.announced = marks;
             self.carrier.renew();
         }
     }

@@ -145,7 +145,7 @@ impl Model {
         let shards = if self.draw.below(4) == 0 { SHARDS_WANTED / 2 } else { SHARDS_WANTED };
         let group = Group::new(super::config(&identity, if self.calm { SHARDS_WANTED } else { shards })).unwrap();
         let mut election = Election::new(group.election()).unwrap().own();
-        election.carry(group.carried(0, 0));
+        election.carry(group.carried(0, 0, at(0)));
         let (origin, rate) = (self.draw.below(1_000_000), 900 + self.draw.below(200));
         let (life, player) = (self.lives, self.players.len());
         self.players.push(Player {
@@ -226,7 +226,8 @@ impl Model {
         const BAD: u64 = 180_000;
         /// In which those that stand still when it begins may wake up and end.
         const RESTARTS: u64 = 60_000;
-        const CALM: u64 = 90_000;
+        /// Members that begin after others were lost wait for at most as long as these are remembered.
+        const CALM: u64 = 90_000 + KEEP.as_secs() * 1_000;
         while let Some(((time, count), event)) = self.events.pop_first() {
             self.world = time;
             self.calm = time > BAD;
@@ -297,7 +298,7 @@ impl Model {
             at.alive = false;
             return;
         }
-        at.election.carry(at.group.carried(0, 0));
+        at.election.carry(at.group.carried(0, 0, now));
         let request = at.election.attempt(now, wall);
         let name = at.election.config().name.clone();
         self.send(player, Asked::Lease(Loop::Election, name, request));
