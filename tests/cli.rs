@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use harness::tests;
+use outside::manager::wait_for;
 use outside::workloads::SET;
 use outside::{Cluster, MUSTER, muster, text, write};
 
@@ -30,6 +31,9 @@ tests! {
     a_port_in_use_is_named,
     an_unknown_controller_is_refused_with_the_known_ones,
     a_signal_ends_it_cleanly,
+    a_signal_ends_what_waits_before_it_runs,
+    a_server_that_is_silent_is_named_while_it_is_waited_for_and_at_the_end,
+    the_cluster_is_the_first_that_is_named,
     the_only_way_into_a_cluster_is_not_replaced,
     a_bench_that_is_interrupted_leaves_nothing: "kubectl",
     a_server_that_proves_nothing_is_told_nothing,
@@ -375,6 +379,110 @@ fn a_signal_ends_it_cleanly() {
     for signal in ["-INT", "-TERM", "-HUP"] {
         let cluster = Cluster::start(&[]);
         assert_eq!(cluster.end_by(signal), Some(0), "{signal}");
+    }
+}
+
+/// A kubeconfig of a server on this machine.
+fn kubeconfig_of(folder: &std::path::Path, name: &str, url: &str) -> String {
+    let config = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: '{url}'}}}}], \
+         users: [{{name: c, user: {{token: t}}}}], contexts: [{{name: c, context: {{cluster: c, user: c}}}}]}}"
+    );
+    write(folder, name, &config)
+}
+
+/// Contract: CM-07
+fn a_signal_ends_what_waits_before_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    // Connections to it are made, and nobody answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let of_silent = kubeconfig_of(folder.path(), "silent", &format!("http://{}", silent.local_addr().unwrap()));
+    let unwritten = folder.path().join("unwritten").to_string_lossy().into_owned();
+    for arguments in [
+        vec!["up", "-f", "-", "--listen", "127.0.0.1:0", "--kubeconfig", &*unwritten],
+        vec!["page", "--kubeconfig", &*of_silent],
+    ] {
+        // Its standard input stays open, and says nothing.
+        let mut command = Command::new(MUSTER);
+        let mut waits = command.args(&arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let id = waits.id().to_string();
+        wait_for("that it takes SIGINT over", || {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            (u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0).then_some(())
+        });
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let ended = wait_for("its end", || waits.try_wait().unwrap());
+        let said = text(&waits.wait_with_output().unwrap().stderr);
+        assert_eq!(ended.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.ends_with("error: interrupted\n"), "{arguments:?}: {said}");
+    }
+}
+
+fn a_server_that_is_silent_is_named_while_it_is_waited_for_and_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let kubeconfig = kubeconfig_of(folder.path(), "silent", &url);
+    let file = folder.path().join("a.muster").to_string_lossy().into_owned();
+    let commands = [
+        vec!["explain", "rs/web"],
+        vec!["explain", "--inside"],
+        vec!["rollout", "get", "rs/web"],
+        vec!["page"],
+        vec!["faults", "list"],
+        vec!["export"],
+        vec!["snapshot", "save", &*file],
+    ];
+    let running = commands.map(|arguments| {
+        let mut command = Command::new(MUSTER);
+        command.args(&arguments).args(["--kubeconfig", &kubeconfig]).stdin(Stdio::null()).stdout(Stdio::null());
+        (arguments, command.stderr(Stdio::piped()).spawn().unwrap())
+    });
+    let waiting = running.map(|(arguments, mut child)| {
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        assert_eq!(lines.next(), Some(format!("waiting for {url} to answer")), "{arguments:?}");
+        (arguments, child, lines)
+    });
+    // What has been connected is reset.
+    drop(silent);
+    for (arguments, mut child, lines) in waiting {
+        let rest: Vec<String> = lines.collect();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{arguments:?}: {rest:?}");
+        assert!(
+            rest.last().is_some_and(|said| said.starts_with("error: ") && said.contains(&url)),
+            "{arguments:?}: {rest:?}"
+        );
+        assert!(!rest.iter().any(|said| said.contains("waiting for")), "{arguments:?}: {rest:?}");
+    }
+    assert!(!std::path::Path::new(&file).exists());
+}
+
+fn the_cluster_is_the_first_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let [flag, environment, here, home] = [1, 2, 3, 4].map(|port| format!("http://127.0.0.1:{port}"));
+    let by_flag = kubeconfig_of(folder.path(), "flag", &flag);
+    let by_environment = kubeconfig_of(folder.path(), "environment", &environment);
+    let own = [vec!["faults", "list"], vec!["export"], vec!["snapshot", "save", "a.muster"]];
+    let any = [vec!["explain", "rs/web"], vec!["rollout", "get", "rs/web"]];
+    let asks = |commands: &[Vec<&str>], flags: &[&str], variable: &str, server: &str| {
+        for arguments in commands {
+            let mut command = Command::new(MUSTER);
+            command.args(arguments).args(flags).current_dir(folder.path()).env("HOME", folder.path());
+            let output = command.env("KUBECONFIG", variable).stdin(Stdio::null()).output().unwrap();
+            let said = text(&output.stderr);
+            assert!(output.status.code() == Some(1) && said.contains(server), "{arguments:?} {flags:?}: {said}");
+        }
+    };
+    std::fs::create_dir(folder.path().join(".kube")).unwrap();
+    kubeconfig_of(&folder.path().join(".kube"), "config", &home);
+    asks(&own, &[], "", &home);
+    kubeconfig_of(folder.path(), "muster.kubeconfig", &here);
+    asks(&own, &[], "", &here);
+    asks(&any, &[], "", &home);
+    for commands in [&own[..], &any] {
+        asks(commands, &[], &by_environment, &environment);
+        asks(commands, &["--kubeconfig", &by_flag], &by_environment, &flag);
     }
 }
 

@@ -315,6 +315,12 @@ fn a_cluster_goes_through_a_file_into_another_folder() {
     let file = kept.parent.path().join("saved").to_string_lossy().into_owned();
     let saved = muster(&["snapshot", "save", &file, "--kubeconfig", &kept.kubeconfig().to_string_lossy()]);
     assert!(saved.status.success(), "{}", text(&saved.stderr));
+    let printed = muster(&["snapshot", "save", "-", "--kubeconfig", &kept.kubeconfig().to_string_lossy()]);
+    let restored = kept.parent.path().join("printed");
+    std::fs::write(&restored, &printed.stdout).expect("a file");
+    let beside = kept.parent.path().join("beside").to_string_lossy().into_owned();
+    let restored = muster(&["snapshot", "restore", &restored.to_string_lossy(), "--data-dir", &beside]);
+    assert!(restored.status.success(), "{}{}", text(&printed.stderr), text(&restored.stderr));
     let device = muster(&["snapshot", "save", "/dev/null", "--kubeconfig", &kept.kubeconfig().to_string_lossy()]);
     assert_eq!(device.status.code(), Some(1));
     assert!(text(&device.stderr).contains("/dev/null: is there and is no file"), "{}", text(&device.stderr));
@@ -338,6 +344,9 @@ fn a_cluster_goes_through_a_file_into_another_folder() {
     let saved = muster(&["snapshot", "save", &file, "--data-dir", &kept.folder().to_string_lossy()]);
     assert!(saved.status.success(), "{}", text(&saved.stderr));
     let whole = std::fs::read(&file).expect("a file");
+    let printed = muster(&["snapshot", "save", "-", "--data-dir", &kept.folder().to_string_lossy()]);
+    assert!(printed.status.success() && printed.stdout == whole, "{}", text(&printed.stderr));
+    assert!(text(&printed.stderr).contains(" objects at version "), "{}", text(&printed.stderr));
     std::fs::write(&file, &whole[..whole.len() / 2]).expect("a file");
     let cut = muster(&["up", "--from", &file, "--listen", "127.0.0.1:0"]);
     assert_eq!(cut.status.code(), Some(1));

@@ -233,7 +233,7 @@ fn a_manager_tells_what_its_last_syncs_were() {
     assert_eq!(creates.count(), 3, "{created}");
     assert_eq!(created["woken"][0], "start");
 
-    let of_no_time = json(&config, &[&web[..], &["--since", "0s"]].concat());
+    let of_no_time = json(&config, &[&web[..], &["--since", "1ns"]].concat());
     assert!(of_no_time.get("syncs").is_none(), "{of_no_time}");
     let other = [&manager.asked(&certificate, "deploy/site")[..], &["--history"]].concat();
     says(&config, &other, "DEP-24   complete: 3 of 3 pods are updated and all available");
@@ -318,6 +318,8 @@ fn the_server_of_a_whole_cluster_tells_of_its_controllers() {
     let told = says(&config, &["rs/web", "--history"], "{\"availableReplicas\":3,");
     assert!(told.contains("a manager that runs without an election"), "{told}");
     says(&config, &["--inside"], "ReplicaSet default/web                   create 3 pods, ");
+    let never = explain(&config, &["rs/never", "--history"]);
+    refused(&never, 1, &["ReplicaSet default/never not found", "it tells of controllers in its own process"]);
     for question in [&["rs/web", "--history"][..], &["--inside"]] {
         let words = ["User \"auditor\" cannot get path \"/muster/", "by --manager"];
         refused(&explain(&auditor, question), 1, &words);

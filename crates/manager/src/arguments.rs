@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
+use muster_runtime::client::Options;
+use muster_runtime::duration::parse_duration;
 use muster_runtime::manager::CONCURRENT_SYNCS;
 
 /// How many objects each controller works on at once, by the flags of kube-controller-manager.
@@ -62,6 +65,23 @@ pub enum Output {
     Text,
     /// For programs: JSON
     Json,
+}
+
+/// How a command's client is set up: it says what it waits for where the server does not answer.
+#[must_use]
+pub fn client_options() -> Options {
+    Options { silence: Some(|server| eprintln!("waiting for {server} to answer")), ..Options::default() }
+}
+
+/// A duration that is longer than none.
+///
+/// # Errors
+/// Where the text is something else.
+pub(crate) fn parse_some_time(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(time) if time.is_zero() => Err("expected a duration longer than 0, such as 10m".to_owned()),
+        read => read.map_err(|error| error.to_string()),
+    }
 }
 
 /// Text on standard output. Whoever reads it may be gone.

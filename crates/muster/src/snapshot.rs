@@ -1,20 +1,19 @@
 //! `muster snapshot`: a whole cluster into one file, and back.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
-use bytes::Bytes;
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use http::Request;
 use http_body_util::BodyExt as _;
 use muster_apiserver::disk::{Contents, Folder};
 use muster_apiserver::snapshot::Snapshot;
 use muster_apiserver::storage::disk::Disk as _;
-use muster_manager::arguments::say;
-use muster_runtime::client::configuration;
+use muster_manager::arguments::{client_options, say};
+use muster_manager::explain::target::OwnClusterFlags;
+use muster_runtime::client::Client;
 
 use crate::data;
 
@@ -27,7 +26,9 @@ Examples:
   muster snapshot save backup.muster
 
   # One that is not
-  muster snapshot save backup.muster --data-dir ~/clusters/one";
+  muster snapshot save backup.muster --data-dir ~/clusters/one
+
+Only a server of `muster up` can be saved, and only by the group system:masters.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
@@ -51,15 +52,14 @@ pub(crate) enum SnapshotCommand {
 #[derive(Debug, Args)]
 #[command(after_help = SAVE_EXAMPLES)]
 pub(crate) struct Save {
-    /// The file to write; one that is there is replaced once the new one is whole
+    /// The file to write; one that is there is replaced once the new one is whole. `-` is standard output
     file: PathBuf,
 
-    /// The running cluster: a kubeconfig of `muster up`, whose user is in the group system:masters
-    #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig", conflicts_with = "data_dir")]
-    kubeconfig: PathBuf,
+    #[command(flatten)]
+    cluster: OwnClusterFlags,
 
     /// The folder of a cluster that is not running
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
     data_dir: Option<PathBuf>,
 }
 
@@ -87,9 +87,11 @@ pub(crate) async fn run(command: &SnapshotCommand) -> Result<()> {
 }
 
 async fn save(arguments: &Save) -> Result<()> {
-    let Save { file, kubeconfig, data_dir } = arguments;
+    if arguments.file.as_os_str() == "-" {
+        return print(arguments).await.context("standard output: no snapshot was written");
+    }
     // Of a link, what it leads to is replaced.
-    let file = &fs::canonicalize(file).unwrap_or_else(|_| file.clone());
+    let file = &fs::canonicalize(&arguments.file).unwrap_or_else(|_| arguments.file.clone());
     if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
         bail!("{}: is there and is no file, so that it cannot be replaced; name another", file.display());
     }
@@ -98,20 +100,11 @@ async fn save(arguments: &Save) -> Result<()> {
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&beside);
         let mut out = opened.with_context(|| format!("{}", beside.display()))?;
-        match data_dir {
-            Some(folder) => {
-                let (identity, Contents { version, stored }) = Folder::read(folder)?;
-                let snapshot = Snapshot { identity, version, stored };
-                snapshot.write().try_for_each(|piece| out.write_all(&piece))?;
-            }
-            None => download(kubeconfig, &mut out).await?,
-        }
+        take(arguments, &mut out).await?;
         out.sync_all()?;
-        // A connection that ended early has left a part.
-        let Snapshot { version, stored, .. } =
-            Snapshot::read(File::open(&beside)?).context("what arrived is not whole")?;
+        let told = told(File::open(&beside)?)?;
         fs::rename(&beside, file)?;
-        say(&format!("{}: {} objects at version {version}\n", file.display(), stored.len()))
+        say(&format!("{}: {told}\n", file.display()))
     };
     let written: Result<()> = written.await;
     if written.is_err() {
@@ -121,25 +114,50 @@ async fn save(arguments: &Save) -> Result<()> {
     written.with_context(|| format!("{}: no snapshot was written", file.display()))
 }
 
-async fn download(kubeconfig: &Path, out: &mut impl io::Write) -> Result<()> {
-    let config = configuration(Some(kubeconfig)).await?;
-    let client = kube::Client::try_from(config)?;
-    let request = Request::get(PATH).body(kube::client::Body::empty())?;
-    let answer = client.send(request).await.context("the server does not answer")?;
-    let (head, mut body) = answer.into_parts();
-    let mut refusal = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let data: Bytes = frame.context("the connection was lost")?.into_data().unwrap_or_default();
-        if head.status.is_success() { out.write_all(&data)? } else { refusal.extend_from_slice(&data) }
+/// Writes it to standard output once it is whole.
+async fn print(arguments: &Save) -> Result<()> {
+    if io::stdout().is_terminal() {
+        bail!("it is a terminal, expected a file or a pipe: a snapshot is compressed, and secret");
     }
-    match head.status.as_u16() {
-        200 => Ok(()),
-        404 => bail!("the server of {} keeps no snapshots: it is none of `muster up`", kubeconfig.display()),
-        code => {
-            let status: serde_json::Value = serde_json::from_slice(&refusal).unwrap_or_default();
-            bail!("{code}: {}", status["message"].as_str().unwrap_or("the server says no more"))
+    let mut whole = Vec::new();
+    take(arguments, &mut whole).await?;
+    let told = told(&*whole)?;
+    let mut out = io::stdout().lock();
+    out.write_all(&whole)?;
+    out.flush()?;
+    eprintln!("{told}");
+    Ok(())
+}
+
+/// Reads a cluster into a snapshot.
+async fn take(arguments: &Save, out: &mut impl io::Write) -> Result<()> {
+    let Some(folder) = &arguments.data_dir else { return download(&arguments.cluster, out).await };
+    let (identity, Contents { version, stored }) = Folder::read(folder)?;
+    let snapshot = Snapshot { identity, version, stored };
+    Ok(snapshot.write().try_for_each(|piece| out.write_all(&piece))?)
+}
+
+/// What is in a snapshot. A connection that ended early has left a part.
+fn told(file: impl io::Read) -> Result<String> {
+    let Snapshot { version, stored, .. } = Snapshot::read(file).context("what arrived is not whole")?;
+    Ok(format!("{} objects at version {version}", stored.len()))
+}
+
+async fn download(cluster: &OwnClusterFlags, out: &mut impl io::Write) -> Result<()> {
+    let (config, found) = cluster.config().await?;
+    let client = Client::connect(&config, &client_options())?;
+    let mut body = match client.download(PATH).await {
+        Ok(body) => body,
+        Err(error) if error.code() == Some(404) => {
+            bail!("the server of {found} keeps no snapshots: it is none of `muster up`; name another by --kubeconfig")
         }
+        Err(error) => return Err(error.into()),
+    };
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| anyhow!("the connection was lost: {error}"))?;
+        out.write_all(&frame.into_data().unwrap_or_default())?;
     }
+    Ok(())
 }
 
 fn restore(arguments: &Restore) -> Result<()> {

@@ -156,6 +156,17 @@ impl Model {
         ago.into_iter().flatten().max()
     }
 
+    /// For how long one of its watches has failed, that which has for the longest.
+    pub(crate) fn failing_for(&self) -> Option<Duration> {
+        let failing = [
+            self.deployments.failing_for(),
+            self.sets.failing_for(),
+            self.controllers.failing_for(),
+            self.pods.failing_for(),
+        ];
+        failing.into_iter().flatten().max()
+    }
+
     /// The pods and the logs, for a moment.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use muster_runtime::duration::parse_duration;
 
 use super::manager::ManagerFlags;
 use super::target::Asked;
-use crate::arguments::Output;
+use crate::arguments::{Output, parse_some_time};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,7 +66,7 @@ pub struct Arguments {
     pub(super) inside: bool,
 
     /// Of them only those of this last time
-    #[arg(long, value_name = "DURATION", requires = "history", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", requires = "history", value_parser = parse_some_time)]
     pub(super) since: Option<Duration>,
 
     /// How to print it
@@ -123,6 +122,17 @@ mod tests {
         assert!(parsed(&["--inside"]).unwrap().inside);
         for words in [&["--inside", "rs/web"][..], &["--inside", "--history"], &["--inside", "-n", "shop"], &[]] {
             assert_eq!(parsed(words).unwrap_err().exit_code(), 2, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_history_of_no_time_is_refused_with_what_is_expected() {
+        let since = |time: &str| parsed(&["rs/web", "--history", "--since", time]);
+        assert_eq!(since("10m").unwrap().since, Some(Duration::from_secs(600)));
+        for time in ["0", "0s"] {
+            let error = since(time).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{time}");
+            assert!(error.to_string().contains("expected a duration longer than 0"), "{error}");
         }
     }
 

@@ -9,10 +9,11 @@ use clap::Args;
 use http::Uri;
 use http::uri::Authority;
 use kube::config::AuthInfo;
-use muster_runtime::client::{Client, ClientError, Options};
+use muster_runtime::client::{Client, ClientError};
 use muster_runtime::group::ELECTION_NAMESPACE;
 use serde_json::Value;
 
+use crate::arguments::client_options;
 use crate::controller_manager::flags::parse_name;
 
 /// The arguments that name a running manager.
@@ -62,7 +63,7 @@ impl Manager {
     /// Where the credentials are none that a manager can pass on, or a certificate cannot be used.
     pub fn of(flags: &ManagerFlags, config: &kube::Config) -> Result<Self> {
         let connect =
-            |config: &kube::Config| Client::connect(config, &Options::default()).map_err(|error| anyhow!("{error}"));
+            |config: &kube::Config| Client::connect(config, &client_options()).map_err(|error| anyhow!("{error}"));
         let Some(url) = &flags.manager else {
             return Ok(Self { client: connect(config)?, url: None });
         };
@@ -104,8 +105,8 @@ impl Manager {
         match self.client.get(&format!("/muster{path}")).await {
             Ok(answer) => serde_json::from_slice(&answer.body).context("the API server's answer is no JSON"),
             Err(ClientError::Api(refused)) if matches!(refused.code, 403 | 404) => bail!(
-                "the API server does not tell it: {refused}; only that of `muster up` does, and elsewhere the manager \
-                 itself is to be asked, by --manager"
+                "the API server does not tell it: {refused}; it tells of controllers in its own process, which that of \
+                 `muster up` has; a manager elsewhere is asked by --manager"
             ),
             Err(error) => Err(anyhow!("{error}")),
         }

@@ -25,12 +25,12 @@ use muster_inspect::inside::{self, Inside};
 use muster_inspect::shadow::ShadowHistory;
 use muster_inspect::shadow::history::FORMAT as SHADOW_FORMAT;
 use muster_objects::meta::ObjectKey;
-use muster_runtime::client::{Client, Options};
+use muster_runtime::client::Client;
 use muster_runtime::explain::{NotExplained, explain_afresh};
 use muster_runtime::group::shard_of;
 use serde::Deserialize as _;
 
-use crate::arguments::{Output, say, visible};
+use crate::arguments::{Output, client_options, say, visible};
 pub use arguments::Arguments;
 use manager::Manager;
 use target::Target;
@@ -55,7 +55,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
         let path = format!("/explain/{}/{namespace}/{name}{question}", kind.resource().plural);
         return print(arguments.output, &Manager::of(&arguments.running, &config)?.get(&path).await?);
     }
-    let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
+    let client = Client::connect(&config, &client_options()).map_err(|error| anyhow!("{error}"))?;
     let mut explanation =
         explain_afresh(&client, kind, &key, arguments.burst_replicas).await.map_err(|error| match error {
             NotExplained::NotFound { kind, key } => {

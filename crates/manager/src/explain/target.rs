@@ -90,13 +90,50 @@ impl ClusterFlags {
 
     /// The file that is named, or the one that kubectl would take; none leaves it to the environment.
     pub fn file(&self) -> Option<PathBuf> {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if self.kubeconfig.is_some() || is_set("KUBECONFIG") {
-            return self.kubeconfig.clone();
-        }
-        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
-        home.into_iter().chain([PathBuf::from("muster.kubeconfig")]).find(|file| file.is_file())
+        file(self.kubeconfig.as_ref(), [users(), Some(OURS.into())])
     }
+}
+
+/// The argument that names a cluster, where it is most often one of `muster up`.
+#[derive(Debug, Args)]
+pub struct OwnClusterFlags {
+    /// The cluster and who you are in it; else what KUBECONFIG names, else ./muster.kubeconfig, which `muster up` writes, else
+    /// ~/.kube/config, else the pod's service account
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl OwnClusterFlags {
+    /// The way to the cluster, and by what it was found, for errors.
+    ///
+    /// # Errors
+    /// Where there is no configuration, or it cannot be used.
+    pub async fn config(&self) -> Result<(kube::Config, String)> {
+        let file = file(self.kubeconfig.as_ref(), [Some(OURS.into()), users()]);
+        let config = configuration(file.as_deref()).await.map_err(|error| anyhow!("{error}"))?;
+        let elsewhere = if is_named_by_environment() { "KUBECONFIG" } else { "the pod's service account" };
+        Ok((config, file.map_or_else(|| elsewhere.to_owned(), |file| file.display().to_string())))
+    }
+}
+
+/// The file that `muster up` writes by default.
+const OURS: &str = "muster.kubeconfig";
+
+/// The file that kubectl takes by default.
+fn users() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kube/config"))
+}
+
+fn is_named_by_environment() -> bool {
+    std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty())
+}
+
+/// The file that is named, else the first that is there; none leaves it to the environment.
+fn file(named: Option<&PathBuf>, defaults: [Option<PathBuf>; 2]) -> Option<PathBuf> {
+    if named.is_some() || is_named_by_environment() {
+        return named.cloned();
+    }
+    defaults.into_iter().flatten().find(|file| file.is_file())
 }
 
 impl Asked {

@@ -15,7 +15,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use indicatif::{ProgressBar, ProgressStyle};
-use muster_runtime::client::{Client, Options, configuration};
+use muster_manager::arguments::client_options;
+use muster_runtime::client::{Client, configuration};
 use serde_json::json;
 
 use crate::requests::{Requests, Sender};
@@ -36,7 +37,7 @@ async fn connect(path: &Path) -> Result<Client> {
         anyhow::anyhow!("{}: cannot be used: {error}", path.display())
     };
     let config = configuration(Some(path)).await.map_err(unusable)?;
-    Client::connect(&config, &Options::default()).map_err(unusable)
+    Client::connect(&config, &client_options()).map_err(unusable)
 }
 
 async fn create_namespace(client: &Client, name: &str) -> Result<()> {

@@ -17,8 +17,9 @@ use muster_apiserver::disk::Folder;
 use muster_apiserver::model::Object;
 use muster_apiserver::{ApiServer, Kept, Options, yaml};
 use muster_cluster::kinds::Kinds;
-use muster_manager::arguments::say;
-use muster_runtime::client::{Client, Options as ClientOptions, configuration};
+use muster_manager::arguments::{client_options, say};
+use muster_manager::explain::target::OwnClusterFlags;
+use muster_runtime::client::{Client, Options as ClientOptions};
 use muster_tree::Value;
 use serde::Deserialize;
 
@@ -52,19 +53,18 @@ pub(crate) struct Export {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
-    /// The cluster to read
-    #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig", conflicts_with_all = ["data_dir", "from"])]
-    kubeconfig: PathBuf,
+    #[command(flatten)]
+    cluster: OwnClusterFlags,
 
     /// The folder of a cluster that is not running
-    #[arg(long, value_name = "DIR", conflicts_with = "from")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "kubeconfig"])]
     data_dir: Option<PathBuf>,
 
     /// A file of `muster snapshot save`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "kubeconfig")]
     from: Option<PathBuf>,
 
-    /// Where to write it; standard output where absent
+    /// Where to write it; standard output where absent, or `-`
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Export {
 pub(crate) async fn run(arguments: &Export) -> Result<()> {
     let client = client(arguments).await?;
     let text = export(&client, (!arguments.all_namespaces).then_some(&*arguments.namespace)).await?;
-    match &arguments.output {
+    match arguments.output.as_ref().filter(|file| file.as_os_str() != "-") {
         Some(file) => write(file, &text).with_context(|| format!("{}", file.display())),
         None => say(&text),
     }
@@ -98,8 +98,8 @@ async fn client(arguments: &Export) -> Result<Client> {
         (Some(folder), _) => Folder::read(folder)?,
         (None, Some(file)) => data::read(file)?,
         (None, None) => {
-            let config = configuration(Some(&arguments.kubeconfig)).await?;
-            return Ok(Client::connect(&config, &ClientOptions { protobuf: false, ..ClientOptions::default() })?);
+            let (config, _) = arguments.cluster.config().await?;
+            return Ok(Client::connect(&config, &ClientOptions { protobuf: false, ..client_options() })?);
         }
     };
     let options = Options::system().context("this machine gives no randomness")?;

@@ -16,14 +16,14 @@ mod resource;
 mod stage;
 mod watches;
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use clap::{Args, Subcommand};
-use muster_manager::arguments::{Output, say};
-use muster_runtime::client::{Client, Options, configuration};
+use muster_manager::arguments::{Output, client_options, say};
+use muster_manager::explain::target::OwnClusterFlags;
+use muster_runtime::client::Client;
 use muster_runtime::duration::parse_duration;
 use serde_json::{Value, json};
 
@@ -178,9 +178,8 @@ pub(crate) enum FaultsCommand {
 /// Which cluster, and how to say what was done.
 #[derive(Debug, Args)]
 pub(crate) struct Of {
-    /// A kubeconfig of `muster up`, whose user is in the group system:masters
-    #[arg(long, value_name = "FILE", default_value = "muster.kubeconfig")]
-    kubeconfig: PathBuf,
+    #[command(flatten)]
+    cluster: OwnClusterFlags,
 
     /// How to print the answer
     #[arg(short = 'o', long, value_enum, default_value_t = Output::Text, value_name = "FORMAT")]
@@ -211,7 +210,7 @@ pub(crate) async fn run(command: &FaultsCommand) -> Result<()> {
         FaultsCommand::Strikes { of } => (of, "/strikes", None),
         FaultsCommand::Presets { name } => return print_presets(name.as_deref()),
     };
-    let answer = ask(&of.kubeconfig, path, body).await?;
+    let answer = ask(&of.cluster, path, body).await?;
     match of.output {
         Output::Json => say(&format!("{answer}\n")),
         Output::Text => say(&command.told(&answer)?),
@@ -228,9 +227,9 @@ fn print_presets(name: Option<&str>) -> Result<()> {
     say(&format!("# {}\n{}", preset.about, preset.yaml))
 }
 
-async fn ask(kubeconfig: &Path, path: &str, body: Option<Value>) -> Result<Value> {
-    let config = configuration(Some(kubeconfig)).await.map_err(|error| anyhow!("{error}"))?;
-    let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
+async fn ask(cluster: &OwnClusterFlags, path: &str, body: Option<Value>) -> Result<Value> {
+    let (config, found) = cluster.config().await?;
+    let client = Client::connect(&config, &client_options()).map_err(|error| anyhow!("{error}"))?;
     let path = format!("/muster/{}{path}", endpoint::NAME);
     let answer = match body {
         Some(body) => client.post(&path, Bytes::from(body.to_string())).await,
@@ -239,7 +238,9 @@ async fn ask(kubeconfig: &Path, path: &str, body: Option<Value>) -> Result<Value
     match answer {
         Ok(answer) => serde_json::from_slice(&answer.body).context("the answer is no JSON"),
         Err(error) if error.is_not_found() => {
-            bail!("the server of {} knows no faults: it is no `muster up` of this version", kubeconfig.display())
+            bail!(
+                "the server of {found} knows no faults: it is no `muster up` of this version; name another by --kubeconfig"
+            )
         }
         Err(error) => match error.api() {
             Some(refused) => Err(anyhow!("{}", refused.message)),

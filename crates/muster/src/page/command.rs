@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use muster_manager::arguments::{Output, say};
+use muster_manager::arguments::{Output, client_options, say};
 use muster_manager::explain::manager::{Manager, ManagerFlags};
 use muster_manager::explain::target::ClusterFlags;
 use muster_manager::signals::Signals;
 use muster_page::Insight;
-use muster_runtime::client::{Client, Options};
+use muster_runtime::client::Client;
 use serde_json::json;
 
 use super::insight::Remote;
@@ -59,7 +59,7 @@ pub(crate) async fn run(arguments: &PageArguments) -> Result<()> {
     let mut signals = Signals::listen()?;
     let listener = listen("--listen", arguments.listen)?;
     let config = arguments.cluster.config().await?;
-    let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
+    let client = Client::connect(&config, &client_options()).map_err(|error| anyhow!("{error}"))?;
     let kinds =
         ["/apis/apps/v1/deployments", "/apis/apps/v1/replicasets", "/api/v1/replicationcontrollers", "/api/v1/pods"];
     // What the watches would be refused is told now, and not by an empty page.

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use console::Term;
-use muster_manager::arguments::{Output, say};
-use muster_runtime::client::{Client, Options};
+use muster_manager::arguments::{Output, client_options, say};
+use muster_runtime::client::Client;
 
 pub(crate) use arguments::{Arguments, RolloutCommand};
 use model::{Objects, Tree};
@@ -36,7 +36,7 @@ pub(crate) async fn run(command: &RolloutCommand) -> Result<()> {
     let RolloutCommand::Get(arguments) = command;
     let target = arguments.asked.target().map_err(|error| anyhow!("{error}"))?;
     let (config, namespace) = arguments.asked.cluster().await?;
-    let client = Client::connect(&config, &Options::default()).map_err(|error| anyhow!("{error}"))?;
+    let client = Client::connect(&config, &client_options()).map_err(|error| anyhow!("{error}"))?;
     let mut live = Live::read(&client, target, &namespace).await?;
     let mut shown = Shown::new(arguments);
     shown.show(&live.tree())?;

@@ -30,6 +30,8 @@ use crate::tour::{Progress, STEPS};
 
 /// After how long without an event or a bookmark of one of its watches a page says so; bookmarks come each minute.
 const SILENT: Duration = Duration::from_secs(150);
+/// For how long a watch has to have failed for a page to say so: one that breaks is open again within 2 s.
+const FAILING: Duration = Duration::from_secs(3);
 /// How many characters a text to look for may have.
 const MOST_QUERY: usize = 100;
 
@@ -146,15 +148,12 @@ impl View {
 
     /// Its fragments as things are now.
     pub(crate) async fn render(&self, scene: &Scene, memory: &mut Memory) -> Vec<Fragment> {
-        if !scene.model.is_synced() {
-            return vec![Fragment::of("view", "wait", html! { p.note { "The cluster is being read." } })];
-        }
-        let mut fragments = self.shown(scene, memory).await;
-        if let Some(ago) = scene.model.heard_ago().filter(|ago| *ago > SILENT) {
-            let ago = span(ago.as_secs_f64().floor());
-            let note = html! { p.wrong role="alert" { "The API server has not been heard of for " (ago) ": what is shown may be old." } };
-            fragments.insert(0, Fragment::of("view", "silent", note));
-        }
+        let mut fragments = if scene.model.is_synced() {
+            self.shown(scene, memory).await
+        } else {
+            vec![Fragment::of("view", "wait", html! { p.note { "The cluster is being read." } })]
+        };
+        fragments.splice(0..0, lost(&scene.model));
         fragments
     }
 
@@ -217,6 +216,18 @@ impl View {
     }
 }
 
+/// That what is shown is old, where it is, and for how long.
+fn lost(model: &Model) -> Option<Fragment> {
+    let (what, time) = match (model.failing_for(), model.heard_ago()) {
+        (Some(failing), _) if failing >= FAILING => ("The watch of the API server has failed for", failing),
+        (_, Some(ago)) if ago > SILENT => ("The API server has not been heard of for", ago),
+        _ => return None,
+    };
+    let time = span(time.as_secs_f64().floor());
+    let note = html! { p.wrong role="alert" { (what) " " (time) ": what is shown may be old." } };
+    Some(Fragment::of("view", "silent", note))
+}
+
 /// An object by the parts of a path.
 fn object(kind: &str, namespace: &str, name: &str) -> Option<(Kind, ObjectKey)> {
     let good = is_dns1123_subdomain(namespace) && is_dns1123_subdomain(name);
@@ -274,7 +285,75 @@ pub(crate) fn rule_link(row: &str) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use bytes::Bytes;
+    use futures::{StreamExt as _, stream};
+    use http::{Request, Response};
+    use http_body_util::{Full, StreamBody};
+    use hyper::body::Frame;
+    use muster_runtime::client::Options;
+    use serde_json::json;
+    use tokio::sync::watch;
+    use tokio::task::JoinSet;
+
     use super::*;
+    use crate::feed;
+
+    /// An empty cluster whose server is there while the receiver says so.
+    fn cluster(there: watch::Receiver<bool>) -> (Scene, JoinSet<()>) {
+        let service = tower::service_fn(move |_: Request<Full<Bytes>>| {
+            let mut there = there.clone();
+            async move {
+                let gone = || io::Error::from(io::ErrorKind::ConnectionRefused);
+                if !*there.borrow() {
+                    return Err(gone());
+                }
+                let metadata = json!({"resourceVersion": "1", "annotations": {"k8s.io/initial-events-end": "true"}});
+                let end = json!({"type": "BOOKMARK", "object": {"metadata": metadata}});
+                let end = stream::iter([Ok(Frame::data(Bytes::from(format!("{end}\n"))))]);
+                let broken = stream::once(async move {
+                    let _ = there.wait_for(|there| !*there).await;
+                    Err(gone())
+                });
+                Ok(Response::new(StreamBody::new(end.chain(broken))))
+            }
+        });
+        let client = Client::in_process(service, &Options::default());
+        let mut watches = JoinSet::new();
+        let model = feed::start(&client, &mut watches);
+        let (insight, stage, reach, election) = (None, None, String::new(), String::new());
+        (Scene { client, model, insight, stage, reach, election, tour: Mutex::default() }, watches)
+    }
+
+    /// Contract: PG-02
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_gone_is_told_within_seconds_until_it_is_back() {
+        let (there, is_there) = watch::channel(false);
+        let (scene, _watches) = cluster(is_there);
+        let look = async || {
+            let fragments = View::Overview { query: String::new() }.render(&scene, &mut Memory::default()).await;
+            fragments.into_iter().map(|fragment| (fragment.id, fragment.html)).collect::<HashMap<_, _>>()
+        };
+        let time = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+        time(5).await;
+        let shown = look().await;
+        assert!(shown.contains_key("wait") && shown["silent"].contains("has failed for 5.0 s"), "{shown:?}");
+        there.send_replace(true);
+        time(60).await;
+        let shown = look().await;
+        assert!(!shown.contains_key("wait") && !shown.contains_key("silent"), "{shown:?}");
+
+        there.send_replace(false);
+        time(2).await;
+        assert!(!look().await.contains_key("silent"), "a watch that breaks may be open again at once");
+        time(2).await;
+        let shown = look().await;
+        assert!(shown["silent"].contains("The watch of the API server has failed for 4.0 s"), "{shown:?}");
+        there.send_replace(true);
+        time(60).await;
+        assert!(!look().await.contains_key("silent"));
+    }
 
     #[test]
     fn addresses() {

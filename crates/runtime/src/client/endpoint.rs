@@ -104,6 +104,10 @@ impl Transport for Endpoint {
         })
     }
 
+    fn ready(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async { Ok(self.0.credentials.current().await.map(drop)?) })
+    }
+
     fn another(&self, fence: Option<&Fence>) -> Option<Box<dyn Transport>> {
         let Server { config, credentials, .. } = &*self.0;
         let (config, credentials) = (config.clone(), Arc::clone(credentials));

@@ -21,6 +21,7 @@ mod limit;
 mod offset;
 mod plugin;
 mod protobuf;
+mod silence;
 mod slices;
 mod transport;
 mod written;
@@ -54,6 +55,7 @@ pub use self::{
 use self::{
     limit::Limit,
     offset::ServerOffset,
+    silence::Silence,
     transport::{Through, Transport},
     written::written,
 };
@@ -97,6 +99,8 @@ struct Inner {
     offset: Mutex<ServerOffset>,
     /// The client's own limit (CM-03); none by default.
     limit: Option<Limit>,
+    /// What is done about a server that does not answer, besides the limit of each request.
+    silence: Option<Silence>,
     /// Whether the server is in this process.
     in_process: bool,
     /// Whether protobuf is requested.
@@ -120,6 +124,9 @@ pub struct Options {
     pub protobuf: bool,
     /// What the client calls itself.
     pub user_agent: String,
+    /// For a command that somebody waits for: is called with the server's address when it has not answered for 3 s, once until
+    /// it does. The server's first answer may then take 30 s, and every other one 75 s as without it.
+    pub silence: Option<fn(&str)>,
 }
 
 impl Default for Options {
@@ -130,6 +137,7 @@ impl Default for Options {
             burst: 0,
             protobuf: true,
             user_agent: concat!("muster/", env!("CARGO_PKG_VERSION")).to_owned(),
+            silence: None,
         }
     }
 }
@@ -233,6 +241,7 @@ impl Client {
                 clock: options.clock,
                 offset: Mutex::default(),
                 limit: Limit::new(options.qps, options.burst),
+                silence: options.silence.map(Silence::new),
                 in_process,
                 protobuf: options.protobuf,
                 user_agent,
@@ -399,6 +408,15 @@ impl Client {
         Ok(Frames::new(answer.into_body(), encoding))
     }
 
+    /// Reads `path`, its body as it arrives, however long that takes.
+    ///
+    /// # Errors
+    /// See [`Client::get`]; errors on the way come from the body.
+    pub async fn download(&self, path: &str) -> Result<ResponseBody, ClientError> {
+        let accept = Encoding::Json.accept(Form::Full);
+        Ok(self.send(&Method::GET, path, &accept, None, &Bytes::new()).await?.into_body())
+    }
+
     /// Any request, its answer whole and in JSON.
     ///
     /// # Errors
@@ -426,7 +444,7 @@ impl Client {
         match tokio::time::timeout(REQUEST_TIMEOUT, answer.collect()).await {
             Ok(Ok(body)) => Ok(Answer { status: parts.status, headers: parts.headers, body: body.to_bytes() }),
             Ok(Err(source)) => Err(self.lost(&method, path, source)),
-            Err(elapsed) => Err(self.lost(&method, path, Box::new(elapsed))),
+            Err(_) => Err(self.lost(&method, path, format!("no end of the answer within {REQUEST_TIMEOUT:?}").into())),
         }
     }
 
@@ -499,11 +517,17 @@ impl Client {
         }
 
         let sent = self.inner.clock.now().as_nanos();
-        let answer = match tokio::time::timeout(REQUEST_TIMEOUT, transport.call(request)).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(source)) => return Err(self.lost(method, path, source)),
-            Err(elapsed) => return Err(self.lost(method, path, Box::new(elapsed))),
+        let answer = match &self.inner.silence {
+            None => tokio::time::timeout(REQUEST_TIMEOUT, transport.call(request))
+                .await
+                .unwrap_or_else(|_| Err(no_answer(REQUEST_TIMEOUT))),
+            // A plugin for credentials may be asking a person.
+            Some(silence) => match transport.ready().await {
+                Ok(()) => silence.until(&self.inner.server, transport.call(request)).await,
+                Err(error) => Err(error),
+            },
         };
+        let answer = answer.map_err(|source| self.lost(method, path, source))?;
         self.observe(&answer, sent);
         if self.inner.in_process && is_shared() {
             // Such a server answers without waiting. Who sends one request after another would otherwise keep the thread
@@ -554,6 +578,10 @@ impl Client {
 /// request to a server of the same process takes none.
 fn is_shared() -> bool {
     Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
+
+fn no_answer(within: Duration) -> BoxError {
+    format!("no answer within {within:?}").into()
 }
 
 fn json() -> HeaderValue {

@@ -1,11 +1,14 @@
 //! The client against a scripted server.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
 use super::*;
-use crate::script::{server, server_at};
+use crate::script::{server, server_at, server_with};
 
 const REFUSED: &str = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too many requests","reason":"TooManyRequests","details":{"retryAfterSeconds":3},"code":429}"#;
 
@@ -205,4 +208,45 @@ async fn a_write_asks_for_metadata_in_protobuf_and_reads_what_it_gets() {
     server.next().await.answer_with(403, &[("Content-Type", "application/vnd.kubernetes.protobuf")], body);
     let error = refused.await.unwrap().unwrap_err();
     assert_eq!((error.code(), error.to_string()), (Some(403), "no room".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_says_what_it_waits_for_and_gives_up_a_server_that_never_answered() {
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+    let told = || TOLD.load(Ordering::Relaxed);
+    let tell: fn(&str) = |_| {
+        TOLD.fetch_add(1, Ordering::Relaxed);
+    };
+    let (client, mut server) = server_with(&Options { silence: Some(tell), ..Options::default() });
+    let get = || {
+        let client = client.clone();
+        tokio::spawn(async move { client.get("/x").await })
+    };
+    let start = Instant::now();
+    let silent = [get(), get()];
+    let kept = [server.next().await, server.next().await];
+    tokio::time::sleep(Duration::from_millis(2_900)).await;
+    assert_eq!(told(), 0);
+    for got in silent {
+        let error = got.await.unwrap().unwrap_err().to_string();
+        assert_eq!((start.elapsed().as_secs(), told()), (30, 1), "once for both: {error}");
+        assert!(error.ends_with("no answer within 30s"), "{error}");
+    }
+    drop(kept);
+
+    // One that has answered may be busy.
+    let got = get();
+    server.next().await.answer(200, "{}");
+    got.await.unwrap().unwrap();
+    let got = get();
+    let busy = server.next().await;
+    tokio::time::sleep(Duration::from_secs(74)).await;
+    assert_eq!(told(), 2);
+    busy.answer(200, "{}");
+    got.await.unwrap().unwrap();
+    let got = get();
+    let _kept = server.next().await;
+    let error = got.await.unwrap().unwrap_err().to_string();
+    assert!(error.ends_with("no answer within 75s"), "{error}");
+    assert_eq!(told(), 3);
 }

@@ -18,6 +18,11 @@ pub(super) trait Transport: Send + Sync {
     /// Sends one request; the body of the answer may still be arriving.
     fn call(&self, request: Request<RequestBody>) -> BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>;
 
+    /// Waits until it is known who the requests come from, which a person may have to say.
+    fn ready(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Another transport to the same server and user, with connections of its own; with a fence, it sends nothing that
     /// the fence does not allow at the last moment. `None` if a request reaches the server as soon as it is sent.
     fn another(&self, _fence: Option<&Fence>) -> Option<Box<dyn Transport>> {

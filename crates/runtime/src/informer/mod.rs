@@ -199,6 +199,10 @@ impl<T: Cached> Target<T> for Sink<T> {
         self.tell(version, Priority::Normal);
     }
 
+    fn watched(&mut self, open: bool) {
+        self.store.set_watched(open);
+    }
+
     fn resync_at(&self) -> Instant {
         self.resync_at
     }

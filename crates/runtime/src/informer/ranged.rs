@@ -95,6 +95,7 @@ impl<T: Object> Reflector<T> {
 
     /// Applies what the shared watch says until that is over.
     async fn follow_line(&mut self, line: &Line, listed: Versions, target: &mut impl Target<T>) -> Ended {
+        target.watched(true);
         let newest = listed.newest();
         // As long as events may come that a list has shown.
         let mut listed = Some(listed);

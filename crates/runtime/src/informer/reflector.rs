@@ -71,6 +71,8 @@ pub(super) trait Target<T> {
     fn replace(&mut self, objects: Vec<Arc<T>>, version: ResourceVersion);
     /// These are changes in their order. Empties the batch.
     fn apply(&mut self, batch: &mut Vec<Delta<T>>);
+    /// The watch is open, or has failed.
+    fn watched(&mut self, _open: bool) {}
     /// When the next resync is due.
     fn resync_at(&self) -> Instant;
     /// It is due.
@@ -255,6 +257,7 @@ impl<T: Object> Reflector<T> {
                 | Ended::Older { .. }
                 | Ended::NotSharded => {
                     tracing::warn!(%resource, error = %ended, "watch failed");
+                    target.watched(false);
                 }
             }
             let wait = self.backoff.next(Instant::now(), &mut self.random);
@@ -419,6 +422,7 @@ impl<T: Object> Reflector<T> {
 
     /// Applies what a watch says until it ends.
     async fn follow(&mut self, mut frames: Frames, target: &mut impl Target<T>, deadline: Instant) -> Ended {
+        target.watched(true);
         let start = Instant::now();
         let mut said_something = false;
         // One timer for the whole watch, since each event would otherwise set and clear one.

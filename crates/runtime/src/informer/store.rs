@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -30,6 +30,8 @@ struct Inner<T: Cached> {
     told: AtomicU64,
     /// When something was last read into the cache; none before the first list.
     changed: Mutex<Option<Instant>>,
+    /// Since when no watch could be opened, or read; none while one is.
+    failing: Mutex<Option<Instant>>,
     /// That version has changed, or `listed` has. It wakes those who wait in the order in which they began to, which a
     /// `watch` does not: the same seed would give another history.
     progress: Notify,
@@ -52,6 +54,7 @@ impl<T: Cached> Default for Store<T> {
             telling: RwLock::default(),
             told: AtomicU64::new(ResourceVersion::UNKNOWN.0),
             changed: Mutex::default(),
+            failing: Mutex::default(),
             progress: Notify::new(),
             asked: watch::Sender::new(0),
             listed: Mutex::default(),
@@ -102,6 +105,23 @@ impl<T: Cached> Store<T> {
     #[must_use]
     pub fn changed_ago(&self) -> Option<Duration> {
         self.inner.changed.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
+    }
+
+    /// For how long the watch has failed, whatever was listed meanwhile; `None` while it is open. A range is not told
+    /// that the watch which it shares fails.
+    #[must_use]
+    pub fn failing_for(&self) -> Option<Duration> {
+        self.failing().map(|since| since.elapsed())
+    }
+
+    fn failing(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.inner.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The watch is open, or has failed.
+    pub(super) fn set_watched(&self, watched: bool) {
+        let mut failing = self.failing();
+        *failing = if watched { None } else { failing.or_else(|| Some(Instant::now())) };
     }
 
     /// Waits until the cache has reached `version` and every handler has run for it: what was written at that version

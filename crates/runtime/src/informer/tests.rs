@@ -270,3 +270,23 @@ async fn the_indexes_of_a_store_are_current_when_handlers_run() {
     assert_eq!(names(cache.controlled_by(&muster_objects::Uid::new("w")).collect()), ["b"]);
     assert_eq!(names(cache.orphans("ns").collect()), ["a"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_store_tells_for_how_long_its_watch_has_failed() {
+    let (mut server, stream, store, _told) = started(Duration::ZERO).await;
+    assert_eq!(store.failing_for(), None);
+    stream.fail();
+    settle().await;
+    assert_eq!(store.failing_for(), Some(Duration::ZERO));
+    for _ in 0..3 {
+        server.next().await.fail();
+        settle().await;
+    }
+    // Three waits of at least 0.8, 1.6 and 3.2 s.
+    let failing = store.failing_for();
+    assert!(failing >= Some(Duration::from_millis(5_600)), "from the first failure on: {failing:?}");
+    // A watch that says nothing yet is one all the same.
+    let _stream = server.next().await.stream();
+    settle().await;
+    assert_eq!(store.failing_for(), None);
+}
