@@ -307,6 +307,7 @@ fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
     let empty = write(folder.path(), "empty.pem", "");
     let (certificate, key) = (format!("--tls-cert-file={empty}"), format!("--tls-private-key-file={empty}"));
     let typo = format!("--config={}", write(folder.path(), "typo.yaml", "secure-prot: 1\n"));
+    let other = format!("--config={}", write(folder.path(), "other.yaml", "kube_api_qps: 5\nsecure_prot: 1\n"));
     for (flags, code, expected) in [
         (&["--nosuch"][..], 2, &["--nosuch"][..]),
         (&["--concurrent-replicaset-syncs=0"], 2, &["--concurrent-replicaset-syncs", "'0'", "1 to 10000"]),
@@ -317,6 +318,11 @@ fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
         (&["--leader-elect-lease-duration=soon"], 2, &["--leader-elect-lease-duration", "soon", "such as 200ms"]),
         (&["--leader-elect-resource-lock=endpoints"], 2, &["--leader-elect-resource-lock", "endpoints", "leases"]),
         (&["--leader-elect-resource-name=A/b"], 2, &["--leader-elect-resource-name", "A/b", "lower case"]),
+        (
+            &["--leader-elect-resource-name=kube-controller-manager", &kubeconfig],
+            1,
+            &["--leader-elect-resource-name", "found kube-controller-manager", "no other component"],
+        ),
         (&["--kube-api-content-type=yaml"], 2, &["--kube-api-content-type", "'yaml'", "application/json"]),
         (&["--kube-api-qps=fast"], 2, &["--kube-api-qps", "fast", "0 or less for no limit"]),
         (&["--master=10.0.0.1"], 2, &["--master", "10.0.0.1", "https://"]),
@@ -325,6 +331,8 @@ fn a_bad_setting_is_named_with_what_was_found_and_what_was_expected() {
         (&["--feature-gates=PodDeletionCost=false"], 2, &["--feature-gates", "PodDeletionCost is true here"]),
         (&["--enable-leader-migration"], 2, &["--enable-leader-migration", "second lease"]),
         (&[&typo], 2, &["--config", "typo.yaml", "secure-prot", "secure-port"]),
+        (&[&other], 2, &["--config", "other.yaml", "secure-prot", "secure-port"]),
+        (&["--tls-cert-file=", "--master=", "--config=", "--kubeconfig=/nowhere/config"], 1, &["/nowhere/config"]),
         (&["--controllers=*,-nosuch", &kubeconfig], 1, &["--controllers", "nosuch", "replicaset-controller"]),
         (&["--controllers=job-controller", &kubeconfig], 1, &["--controllers", "job-controller"]),
         (&["--kubeconfig=/nowhere/config"], 1, &["--kubeconfig", "/nowhere/config"]),

@@ -123,7 +123,9 @@ fn what_cannot_be_done_is_refused_with_its_reason() {
     let none = refused(&["list"], &elsewhere);
     assert_eq!(
         none,
-        format!("error: the server of {elsewhere} knows no faults: it is no `muster up` of this version\n")
+        format!(
+            "error: the server of {elsewhere} knows no faults: it is no `muster up` of this version; name another by --kubeconfig\n"
+        )
     );
     let missing = refused(&["cut"], "no/such/file");
     assert!(missing.contains("no/such/file"), "{missing}");

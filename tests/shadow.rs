@@ -199,7 +199,7 @@ fn it_tells_of_an_object_what_it_would_have_done_and_what_was_done() {
     let lines = story["lines"].as_array().expect("a list");
     assert!(lines.iter().all(|line| line["kind"] == "ReplicaSet" && line["name"] == name), "{story}");
     assert!(["plan", "agreement", "other"].iter().all(|record| lines.iter().any(|line| line["record"] == *record)));
-    let of_no_time = json(&config, &[&pods[..], &["--since", "0s"]].concat());
+    let of_no_time = json(&config, &[&pods[..], &["--since", "1ns"]].concat());
     assert_eq!(of_no_time["lines"], serde_json::json!([]));
 
     refused(&explain(&config, &pods[..pods.len() - 1]), 1, &["this is a shadow, which has no queue", &shadow.url]);

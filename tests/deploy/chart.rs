@@ -99,6 +99,7 @@ fn functions(helpers: Option<&str>) -> FuncMap {
         }
         other => panic!("join: {other}"),
     });
+    add("int", |args| Ok(Data::Int(args[0].as_int().expect("a number"))));
     add("toYaml", |args| Ok(text(block(&plain(&args[0])))));
     add("filesGet", |args| Ok(text(read(&folder(CHART).join(args[0].to_string())))));
     if let Some(helpers) = helpers {

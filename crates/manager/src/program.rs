@@ -1,13 +1,12 @@
 //! What every program of ours does: its arguments read, its log begun, its work done, and told by its exit code.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use tokio::runtime::Builder;
-use tracing_subscriber::EnvFilter;
 
 use crate::arguments::visible;
 use crate::controller_manager::{Ignored, arguments, logging};
@@ -28,7 +27,7 @@ pub fn parse<C: Parser>(called: impl IntoIterator<Item = OsString>) -> Result<(C
     match arguments::prepare(called) {
         Ok((arguments, ignored)) => Ok((C::parse_from(arguments), ignored)),
         Err(error) => {
-            eprintln!("error: {}", words(&error));
+            tell(&error);
             Err(ExitCode::from(2))
         }
     }
@@ -36,9 +35,9 @@ pub fn parse<C: Parser>(called: impl IntoIterator<Item = OsString>) -> Result<(C
 
 /// Logs warnings to standard error; `RUST_LOG=info` tells what the controllers do.
 pub fn log_warnings() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(WARNINGS));
     let colors = io::IsTerminal::is_terminal(&io::stderr());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let log = tracing_subscriber::fmt().log_internal_errors(false);
+    let log = log.with_env_filter(logging::filter(WARNINGS)).with_writer(io::stderr);
     log.fmt_fields(logging::fields()).with_ansi(colors).init();
 }
 
@@ -63,10 +62,15 @@ pub fn told(outcome: Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", words(&error));
+            tell(&error);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Nobody may be there to read it, and the exit code says that it failed.
+fn tell(error: &anyhow::Error) {
+    let _ = writeln!(io::stderr(), "error: {}", words(error));
 }
 
 /// An error with its causes, but for those that it has in its own words.

@@ -280,7 +280,13 @@ impl Elector {
                     Answer::Failed
                 }
             },
-            Ok(Err(error)) if error.is_not_found() => Answer::NotFound,
+            Ok(Err(error)) if error.is_not_found() => {
+                // There is none to read at first. None to write: another has deleted it; and for a new one there is no namespace.
+                if !matches!(request, Request::Get) {
+                    tracing::warn!(lease, %error, "the lease was not written");
+                }
+                Answer::NotFound
+            }
             Ok(Err(error)) => {
                 tracing::warn!(lease, %error, "the lease was not read or written");
                 Answer::Failed

@@ -198,9 +198,9 @@ impl Lane {
                 // As client-go tells it: of these two nobody need know.
                 if failure.is_already_exists() || failure.is_namespace_terminating() {
                     tracing::debug!(%failure, "the server does not take the event");
-                } else {
-                    tracing::warn!(%failure, "the server does not take the event");
+                    return;
                 }
+                tracing::warn!(%failure, "the server does not take the event");
                 break;
             }
             if tries == TRIES || shutdown.is_stopped() {

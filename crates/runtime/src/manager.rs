@@ -152,8 +152,8 @@ pub struct Manager {
 /// A controller that is ready to run.
 struct Prepared {
     name: Name,
-    /// Ends when every cache that it reads has synced.
-    synced: BoxFuture<'static, ()>,
+    /// Ends when every cache that it reads has synced, and was listed anew where that was requested.
+    synced: Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
     /// Runs the workers until the shutdown and until the syncs in progress have ended.
     run: Box<dyn FnOnce(Shutdown) -> BoxFuture<'static, ()> + Send>,
 }
@@ -206,40 +206,44 @@ impl Manager {
 
     fn prepare_deployment(&mut self) {
         let controller = DeploymentController::new(&self.context, &mut self.informers);
-        let (queue, synced) = (controller.queue().clone(), controller.synced());
+        let (queue, reader) = (controller.queue().clone(), controller.clone());
         self.explainer.deployments = Some(controller.clone());
-        self.prepare(DEPLOYMENT, controller, queue, self.options.concurrent_deployment_syncs, synced);
+        let workers = self.options.concurrent_deployment_syncs;
+        self.prepare(DEPLOYMENT, controller, queue, workers, move || reader.synced());
     }
 
     fn prepare_replicaset(&mut self) {
         let (resource, burst) = (WatchedResource::replicasets(), self.options.burst_replicas);
         let controller = ReplicaController::<ReplicaSet>::new(&self.context, &mut self.informers, &resource, burst);
-        let (queue, synced) = (controller.queue().clone(), controller.synced());
+        let (queue, reader) = (controller.queue().clone(), controller.clone());
         self.explainer.replicasets = Some(controller.clone());
-        self.prepare(REPLICASET, controller, queue, self.options.concurrent_replicaset_syncs, synced);
+        let workers = self.options.concurrent_replicaset_syncs;
+        self.prepare(REPLICASET, controller, queue, workers, move || reader.synced());
     }
 
     fn prepare_replicationcontroller(&mut self) {
         let (resource, burst) = (WatchedResource::replicationcontrollers(), self.options.burst_replicas);
         let controller =
             ReplicaController::<ReplicationController>::new(&self.context, &mut self.informers, &resource, burst);
-        let (queue, synced) = (controller.queue().clone(), controller.synced());
+        let (queue, reader) = (controller.queue().clone(), controller.clone());
         self.explainer.replicationcontrollers = Some(controller.clone());
-        self.prepare(REPLICATIONCONTROLLER, controller, queue, self.options.concurrent_rc_syncs, synced);
+        let workers = self.options.concurrent_rc_syncs;
+        self.prepare(REPLICATIONCONTROLLER, controller, queue, workers, move || reader.synced());
     }
 
-    fn prepare(
+    fn prepare<S: Future<Output = ()> + Send + 'static>(
         &mut self,
         name: Name,
         controller: impl Controller + Clone,
         queue: Queue,
         workers: NonZeroUsize,
-        synced: impl Future<Output = ()> + Send + 'static,
+        synced: impl Fn() -> S + Send + Sync + 'static,
     ) {
         let run = move |stop| -> BoxFuture<'static, ()> {
             Box::pin(async move { queue.work(controller, workers.get(), stop).await })
         };
-        self.controllers.push(Prepared { name, synced: Box::pin(synced), run: Box::new(run) });
+        let synced = Box::new(move || -> BoxFuture<'static, ()> { Box::pin(synced()) });
+        self.controllers.push(Prepared { name, synced, run: Box::new(run) });
     }
 
     /// The informers, for others in this process who want to share them (INF-08).
@@ -270,7 +274,8 @@ impl Manager {
         self.controllers.iter().map(|controller| controller.name.name)
     }
 
-    /// How many controllers still wait for their caches: at 0, `/readyz` says ok. Closed once the manager has ended,
+    /// How many controllers still wait for their caches, also of those that have to be listed anew because it leads since: at 0,
+    /// `/readyz` says ok. Closed once the manager has ended,
     /// and then `/livez` fails.
     #[must_use]
     pub fn unsynced(&self) -> watch::Receiver<usize> {
@@ -291,8 +296,8 @@ impl Manager {
 
     /// The same with leader election: caches are filled and kept up to date from the start, so that little is left to
     /// do when `leading` becomes true (B-12). A watch may be behind or dead unnoticed, and the previous leader's last
-    /// writes must not be repeated: at that moment everything is relisted, and the workers start after that. They do
-    /// not stop when `leading` becomes false: a process that loses the lease ends.
+    /// writes must not be repeated: at that moment everything is relisted, and the workers of a controller start when all that it
+    /// reads is. They do not stop when `leading` becomes false: a process that loses the lease ends.
     ///
     /// # Panics
     /// As [`Manager::run`].
@@ -318,19 +323,29 @@ impl Manager {
             let Prepared { name, synced, run } = controller;
             working.spawn(of_the_same(async move {
                 // No worker starts before every cache that its controller reads has synced (INF-02).
-                let synced = async {
-                    synced.await;
+                let first = async {
+                    synced().await;
                     tracing::info!(controller = name.name, "caches synced");
                     unsynced.send_modify(|count| *count -= 1);
+                };
+                let ready = async {
+                    let ((), ready) = futures::future::join(first, ready).await;
+                    if ready {
+                        unsynced.send_modify(|count| *count += 1);
+                        synced().await;
+                        unsynced.send_modify(|count| *count -= 1);
+                    }
+                    ready
                 };
                 let ready = tokio::select! {
                     biased;
                     () = stop.stopped() => false,
-                    ((), ready) = futures::future::join(synced, ready) => ready,
+                    ready = ready => ready,
                 };
                 if !ready {
                     return;
                 }
+                drop(synced);
                 tracing::info!(controller = name.name, "starting workers");
                 run(stop).await;
             }));
@@ -353,11 +368,11 @@ impl Manager {
     }
 }
 
-/// Waits until this process leads and its caches were listed after that; false if it can no longer become the leader.
-/// Caches that are first filled while it leads need no second list.
+/// Waits until this process leads, and requests that its caches are listed after that; false if it can no longer become the
+/// leader. Caches that are first filled while it leads need no second list.
 fn ready(
     mut leading: watch::Receiver<bool>,
-    read_anew: impl Future<Output = ()> + Send + 'static,
+    read_anew: impl FnOnce() + Send + 'static,
 ) -> Shared<BoxFuture<'static, bool>> {
     let led_already = *leading.borrow();
     let ready = async move {
@@ -367,7 +382,7 @@ fn ready(
         let led = leading.wait_for(|leading| *leading).await.is_ok();
         if led {
             tracing::info!("leading, reading everything anew");
-            read_anew.await;
+            read_anew();
         }
         led
     };

@@ -49,8 +49,13 @@ struct Inner {
     events_dropped: Counter,
     audits: Family<Audited, Counter>,
     audit_differences: Family<Audited, Counter>,
+    /// How to ask each cache for how long its watch has failed.
+    watches: Mutex<Vec<Watch>>,
+    watch_failing: Family<Audited, Gauge<f64, std::sync::atomic::AtomicU64>>,
 }
 
+/// Of a cache, the resource and for how long its watch has failed; none once the cache is gone.
+type Watch = (Audited, Box<dyn Fn() -> Option<Duration> + Send>);
 type Ask = dyn Fn(Moment) -> Option<(usize, Duration, Duration)> + Send;
 
 struct Probe {
@@ -69,7 +74,7 @@ struct Skipped {
     resource: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, EncodeLabelSet)]
 struct Audited {
     resource: String,
 }
@@ -99,6 +104,8 @@ impl Metrics {
             events_dropped: Counter::default(),
             audits: Family::default(),
             audit_differences: Family::default(),
+            watches: Mutex::default(),
+            watch_failing: Family::default(),
             registry: Mutex::default(),
         };
         let queue = registry.sub_registry_with_prefix("workqueue");
@@ -166,6 +173,12 @@ impl Metrics {
             "Those that found the cache to differ: a watch lost an event, or is dead",
             inner.audit_differences.clone(),
         );
+        registry.register_with_unit(
+            "muster_informer_watch_failing",
+            "For how long the watch of a resource has failed, of several the longest; 0 while it is open",
+            Unit::Seconds,
+            inner.watch_failing.clone(),
+        );
         *inner.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
         Self { inner: Arc::new(inner) }
     }
@@ -197,6 +210,14 @@ impl Metrics {
         // Queues come and go, and nobody need ever ask for the metrics.
         probes.retain(|probe| (probe.ask)(now).is_some());
         probes.push(Probe { name, ask: Box::new(ask) });
+    }
+
+    /// How to ask a cache of `resource`, such as `pods`, for how long its watch has failed; none once the cache is gone.
+    pub(crate) fn probe_watch(&self, resource: &str, ask: impl Fn() -> Option<Duration> + Send + 'static) {
+        let mut watches = self.inner.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        // As of queues.
+        watches.retain(|(_, ask)| ask().is_some());
+        watches.push((Audited { resource: resource.to_owned() }, Box::new(ask)));
     }
 
     /// One sync of a ReplicaSet was deferred because the cache of `resource` had not reached its last write (RS-19).
@@ -256,6 +277,14 @@ impl Metrics {
             self.inner.longest.get_or_create(&label).set(longest.as_secs_f64());
         }
         drop(told);
+        let mut failing = BTreeMap::new();
+        for (label, ask) in self.inner.watches.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let longest = failing.entry(label.clone()).or_insert(Duration::ZERO);
+            *longest = (*longest).max(ask().unwrap_or_default());
+        }
+        for (label, longest) in failing {
+            self.inner.watch_failing.get_or_create(&label).set(longest.as_secs_f64());
+        }
         let mut encoded = String::new();
         let registry = self.inner.registry.lock().unwrap_or_else(PoisonError::into_inner);
         if text::encode(&mut encoded, &registry).is_err() {
@@ -312,6 +341,19 @@ mod tests {
     use muster_objects::ObjectKey;
 
     use super::*;
+
+    #[test]
+    fn of_several_watches_of_a_resource_the_one_that_has_failed_longest_counts_and_none_that_is_gone() {
+        let metrics = Metrics::new(Clock::system());
+        let longest = Arc::new(Mutex::new(Some(Duration::from_secs(9))));
+        let told = Arc::clone(&longest);
+        metrics.probe_watch("pods", move || *told.lock().unwrap());
+        metrics.probe_watch("pods", || Some(Duration::from_secs(4)));
+        let line = |value: &str| format!("muster_informer_watch_failing_seconds{{resource=\"pods\"}} {value}\n");
+        assert!(metrics.encode().contains(&line("9.0")), "{}", metrics.encode());
+        *longest.lock().unwrap() = None;
+        assert!(metrics.encode().contains(&line("4.0")), "{}", metrics.encode());
+    }
 
     /// Contract: CM-08
     #[tokio::test(start_paused = true)]

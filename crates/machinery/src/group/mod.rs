@@ -422,6 +422,12 @@ impl Group {
         (&self.names.namespace, &self.names.lease)
     }
 
+    /// Who has the group's Lease, as last seen: no name where nobody has.
+    #[must_use]
+    pub fn lease_holder(&self) -> &str {
+        self.view.group.as_ref().map_or("", view::Seen::holder)
+    }
+
     /// How the election is run.
     #[must_use]
     pub fn config(&self) -> &Config {

@@ -92,6 +92,7 @@ fn sift(typed: Vec<OsString>, ours: &Ours, ignored: &mut Vec<Ignored>) -> Result
             continue;
         }
         match value {
+            Some(value) if is_unset(&name, &value) => continue,
             Some(value) => kept.push(format!("--{name}={value}").into()),
             None => {
                 kept.push(format!("--{name}").into());
@@ -103,6 +104,13 @@ fn sift(typed: Vec<OsString>, ours: &Ours, ignored: &mut Vec<Ignored>) -> Result
         given.insert(name);
     }
     Ok((kept, given))
+}
+
+/// Whether a flag says that it is not given, as with Go's flags: one of a file, a folder or an address with nothing as its value.
+fn is_unset(name: &str, value: &str) -> bool {
+    const OF_A_PLACE: [&str; 6] =
+        ["kubeconfig", "master", "tls-cert-file", "tls-private-key-file", "cert-dir", "config"];
+    value.is_empty() && OF_A_PLACE.contains(&name)
 }
 
 /// The name of a long flag, written with `-`, and its value after `=`.
@@ -143,6 +151,7 @@ fn settings(file: &str, ours: &Ours, given: &BTreeSet<String>, ignored: &mut Vec
         yaml::read(&text).map_err(|error| anyhow::anyhow!("--config: {file}: expected a map of settings: {error}"))?;
     let mut flags = Vec::new();
     for (name, value) in settings {
+        let name = name.replace('_', "-");
         let Some(value) = plain(&value) else {
             bail!("--config: {file}: {name}: found {value}, expected text, a number, true or false, or a list of them");
         };
@@ -160,7 +169,7 @@ fn settings(file: &str, ours: &Ours, given: &BTreeSet<String>, ignored: &mut Vec
             ignored.push(Ignored { setting: format!("{file}: {name}"), reason });
             continue;
         }
-        if !given.contains(&name) {
+        if !given.contains(&name) && !is_unset(&name, &value) {
             flags.push(OsString::from(format!("--{name}={value}")));
         }
     }

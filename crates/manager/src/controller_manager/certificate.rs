@@ -1,6 +1,6 @@
 //! The certificate of the endpoint: one that is given, one that is kept in a folder, or one that nobody can verify.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -26,10 +26,14 @@ pub(super) fn certificate(flags: &Flags) -> Result<Tls> {
     let Some(folder) = &flags.cert_dir else {
         return Ok(Tls::generate_speaking(&[flags.bind_address], only_1_3)?);
     };
+    let named = || format!("--cert-dir {}", folder.display());
     let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
-    match (certificate.exists(), key.exists()) {
+    let there = || (certificate.exists(), key.exists());
+    // Of several processes that begin at once, one makes them.
+    let _lock = if there() == (true, true) { None } else { Some(lock(folder).with_context(named)?) };
+    match there() {
         (true, true) => {}
-        (false, false) => keep(flags, folder).with_context(|| format!("--cert-dir {}", folder.display()))?,
+        (false, false) => keep(flags, folder).with_context(named)?,
         // Made anew, it would take the other away from whoever put it there.
         (true, false) => bail!("--cert-dir {}: {CERTIFICATE} is there, and its key {KEY} is not", folder.display()),
         (false, true) => {
@@ -48,10 +52,17 @@ fn read(certificate: (&str, &Path), key: (&str, &Path), only_1_3: bool) -> Resul
         .with_context(|| format!("{} {}, {} {}", certificate.0, certificate.1.display(), key.0, key.1.display()))
 }
 
+/// Has other processes wait for as long as the answer is kept.
+fn lock(folder: &Path) -> Result<File> {
+    fs::create_dir_all(folder)?;
+    let folder = File::open(folder)?;
+    folder.lock()?;
+    Ok(folder)
+}
+
 /// Makes a certificate and its key, which nobody else may read.
 fn keep(flags: &Flags, folder: &Path) -> Result<()> {
     let (certificate, key) = Tls::generate_pem(&[flags.bind_address])?;
-    fs::create_dir_all(folder)?;
     // A file is there when it is whole, whenever the process is killed.
     let write = |name: &str, mode: u32, text: &str| -> Result<()> {
         let unfinished = folder.join(format!("{name}.new"));
@@ -82,6 +93,21 @@ mod tests {
         match Cli::parse_from(["muster", "controller-manager", "--cert-dir", &folder]).command {
             Command::ControllerManager(flags) => flags,
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// Contract: CM-06
+    #[test]
+    fn several_that_begin_at_once_have_one_certificate_and_its_key() {
+        for _ in 0..8 {
+            let parent = tempfile::tempdir().unwrap();
+            let flags = flags(&parent.path().join("new"));
+            let made: Vec<_> = std::thread::scope(|scope| {
+                let begin = || certificate(&flags).map(|tls| tls.ca_pem().to_owned());
+                let begun: Vec<_> = (0..4).map(|_| scope.spawn(begin)).collect();
+                begun.into_iter().map(|begun| begun.join().unwrap().unwrap()).collect()
+            });
+            assert!(made.iter().all(|pem| *pem == made[0]), "{made:?}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use clap::{ArgAction, Args, ValueEnum, value_parser};
 use http::Uri;
 use muster_machinery::election::Config;
@@ -221,6 +222,22 @@ impl Flags {
     pub(crate) fn group(&self, identity: &str) -> Option<GroupConfig> {
         let (shards, group) = (self.shards?, self.group.clone()?);
         Some(GroupConfig { election: self.election(identity.to_owned()), group, shards })
+    }
+
+    /// That the Lease is not one of Kubernetes' own components: its holder keeps the others from running.
+    ///
+    /// # Errors
+    /// Where it is.
+    pub(crate) fn check_lease(&self) -> Result<()> {
+        const OF_OTHERS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "cloud-controller-manager"];
+        let name = &*self.leader_elect_resource_name;
+        if self.leader_elect && self.leader_elect_resource_namespace == "kube-system" && OF_OTHERS.contains(&name) {
+            bail!(
+                "--leader-elect-resource-name: found {name}, expected a Lease that no other component holds: whoever has \
+                 it keeps the other from running at all"
+            );
+        }
+        Ok(())
     }
 
     /// The election that the flags ask for.

@@ -21,12 +21,19 @@ pub(crate) enum Format {
 
 /// Logs to standard error from here on. `RUST_LOG` overrides the verbosity.
 pub(crate) fn start(format: Format, verbosity: u8) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(verbosity)));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // A log that cannot be written must not end who writes it.
+    let log = tracing_subscriber::fmt().log_internal_errors(false);
+    let log = log.with_env_filter(filter(directives(verbosity))).with_writer(io::stderr);
     match format {
         Format::Text => log.fmt_fields(fields()).with_ansi(io::IsTerminal::is_terminal(&io::stderr())).init(),
         Format::Json => log.json().flatten_event(true).init(),
     }
+}
+
+/// What `RUST_LOG` says, or where it says nothing of use these directives.
+pub(crate) fn filter(otherwise: &str) -> EnvFilter {
+    let said = std::env::var("RUST_LOG").ok().filter(|said| !said.trim().is_empty());
+    said.and_then(|said| EnvFilter::try_new(said).ok()).unwrap_or_else(|| EnvFilter::new(otherwise))
 }
 
 /// How the fields of an event are written in a log for people: what others wrote among them stays in its line, and tells a

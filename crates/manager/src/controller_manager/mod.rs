@@ -81,6 +81,7 @@ pub(crate) async fn run(flags: &Flags, ignored: &[Ignored]) -> Result<()> {
     if flags.shadow.is_on() {
         return crate::shadow::run(flags, &client, Authorizer::new(&config), &options, &mut signals).await;
     }
+    flags.check_lease()?;
     if flags.shards.is_some() {
         return group::run(flags, &client, agent, options, Authorizer::new(&config), &mut signals).await;
     }

@@ -233,7 +233,7 @@ mod tests {
             let mut has = has.clone();
             async move {
                 let gone = || io::Error::from(io::ErrorKind::ConnectionRefused);
-                let there = has.borrow().ok_or_else(gone)?;
+                let there = has.borrow_and_update().ok_or_else(gone)?;
                 let object =
                     json!({"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}});
                 let items = if there { vec![object.clone()] } else { Vec::new() };
@@ -241,7 +241,8 @@ mod tests {
                 let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
                 let body = if query.contains("watch=1") {
                     let broken = async move {
-                        let _ = has.wait_for(Option::is_none).await;
+                        // Also where nobody looks before it is back.
+                        let _ = has.changed().await;
                         Err(gone())
                     };
                     stream::once(broken).boxed()

@@ -123,6 +123,26 @@ async fn a_dead_server_is_tried_twelve_times_ten_seconds_apart() {
     assert_eq!(dropped(&metrics), 1);
 }
 
+/// Where namespaces come and go nobody is to be told of that.
+///
+/// Contract: EV-04
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_there_or_whose_namespace_goes_is_not_lost() {
+    let (sink, mut server, _trigger, _task, metrics) = start();
+    let details = serde_json::json!({"causes": [{"reason": "NamespaceTerminating"}]});
+    let status = |code: u16, reason: &str| serde_json::json!({"code": code, "reason": reason, "details": details});
+    for (code, reason) in [(403, "Forbidden"), (409, "AlreadyExists")] {
+        say(&sink, &format!("Created pod: {reason}"));
+        server.next().await.answer(code, status(code, reason).to_string());
+        assert!(server.try_next().await.is_none(), "{reason}");
+        assert_eq!(dropped(&metrics), 0, "{reason}");
+    }
+    say(&sink, "Created pod: z");
+    server.next().await.refuse(403, "Forbidden", "no");
+    assert!(server.try_next().await.is_none());
+    assert_eq!(dropped(&metrics), 1);
+}
+
 /// Contract: EV-02, EV-04
 #[tokio::test(start_paused = true)]
 async fn one_object_waits_for_its_own_events_and_not_for_those_of_others() {

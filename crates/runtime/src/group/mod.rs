@@ -303,7 +303,14 @@ impl Work {
         let sent = (clock.moment(), clock.now());
         let Some((leases, group, version)) = self.leases.list().await else { return false };
         let mut known = self.handle.group();
+        let worked = known.shards().next().is_some();
+        let before = known.lease_holder().to_owned();
         known.listed(leases, group, sent, clock.moment());
+        let holder = known.lease_holder();
+        if worked && holder != before {
+            let (namespace, name) = known.lease();
+            tracing::warn!(lease = format!("{namespace}/{name}"), holder, "the group has lost its lease");
+        }
         self.alike.compare(&known);
         drop(known);
         self.lease_watch.listen_from(version);

@@ -130,6 +130,12 @@ impl<T: Cached> Informer<T> {
         let anew = store.asked();
         let shared =
             resource.range.map(|_| client.watches().of(&client, &resource, encoding_of::<T>(&resource), &mut random));
+        if let Some(shared) = &shared {
+            store.depends_on(Arc::clone(&shared.state.failing));
+        }
+        if let Some(metrics) = &metrics {
+            metrics.probe_watch(&resource.plural, store.failing_probe());
+        }
         let auditor = Auditor {
             client: client.clone(),
             resource: resource.clone(),
@@ -234,8 +240,8 @@ struct Entry {
     /// An `Informer<T>`, until it is run.
     informer: Box<dyn Any + Send>,
     run: fn(Box<dyn Any + Send>) -> BoxFuture<'static, ()>,
-    /// Requests a relist of its store, and waits for it.
-    read_anew: Box<dyn Fn() -> BoxFuture<'static, ()> + Send>,
+    /// Requests a relist of its store.
+    ask: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Informers {
@@ -273,23 +279,18 @@ impl Informers {
                 resource: resource.clone(),
                 informer: Box::new(informer),
                 run: run::<T>,
-                read_anew: Box::new(move || {
-                    let store = store.clone();
-                    Box::pin(async move { store.read_anew().await })
-                }),
+                ask: Arc::new(move || store.ask()),
             });
             self.entries.len() - 1
         });
         self.entries[at].informer.downcast_mut().expect("the entry was found by this type, or made with it")
     }
 
-    /// Requests a relist of every current store, and waits for all (see [`Store::read_anew`]). The requests are made at
-    /// the first poll; the informers must be running for this to end.
-    pub fn read_anew(&self) -> impl Future<Output = ()> + Send + use<> {
-        let stores: Vec<_> = self.entries.iter().map(|entry| (entry.read_anew)()).collect();
-        async {
-            futures::future::join_all(stores).await;
-        }
+    /// To request a relist of every current store, for which [`Store::synced`] waits then.
+    #[must_use]
+    pub fn read_anew(&self) -> impl FnOnce() + Send + use<> {
+        let asks: Vec<_> = self.entries.iter().map(|entry| Arc::clone(&entry.ask)).collect();
+        move || asks.iter().for_each(|ask| ask())
     }
 
     /// One future for each informer, to be polled for as long as the stores are to be kept up to date.

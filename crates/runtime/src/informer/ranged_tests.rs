@@ -418,6 +418,21 @@ async fn a_watch_goes_on_where_it_was_after_what_says_nothing_of_its_position() 
     assert_eq!(running.told(), ["added c@42"]);
 }
 
+/// Contract: SH-04
+#[tokio::test(start_paused = true)]
+async fn a_range_tells_for_how_long_the_watch_that_it_shares_has_failed() {
+    let mut scene = Scene::new();
+    let (running, watch) = scene.started(Duration::ZERO).await;
+    assert_eq!(running.store.failing_for(), None);
+    watch.fail();
+    let asked = scene.next("pods?limit=1&shardSelector=all").await;
+    assert!(running.store.failing_for().is_some_and(|failing| !failing.is_zero()), "since before the wait");
+    asked.answer(200, list(true, 12, &[]));
+    let _watch = scene.next("pods?watch=true&shardSelector=lower&resourceVersion=10").await.stream();
+    settle().await;
+    assert_eq!(running.store.failing_for(), None);
+}
+
 /// A server that was put back to an earlier version has no list that reaches the watch's.
 ///
 /// Contract: SH-04, B-07

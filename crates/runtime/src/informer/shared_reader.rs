@@ -75,7 +75,10 @@ impl Reader {
                     continue;
                 }
                 Ended::Expired(error) => tracing::info!(resource, %error, "everyone relists"),
-                _ => tracing::warn!(resource, error = %ended, "shared watch failed"),
+                _ => {
+                    tracing::warn!(resource, error = %ended, "shared watch failed");
+                    self.shared.failing.set(true);
+                }
             }
             self.unsure = true;
             let wait = self.backoff.next(Instant::now(), &mut self.random);
@@ -158,6 +161,7 @@ impl Reader {
 
     async fn follow(&mut self, open: Open, deadline: Instant) -> Ended {
         let Open { mut frames, within, next } = open;
+        self.shared.failing.set(false);
         let start = Instant::now();
         let mut said_something = false;
         let alarm = tokio::time::sleep_until(deadline);

@@ -26,6 +26,7 @@ use tokio::{sync::Notify, task::AbortHandle};
 use super::{
     WatchedResource,
     shared_reader::Reader,
+    store::Failing,
     subscription::{Item, Line, Over},
 };
 use crate::{
@@ -61,6 +62,7 @@ pub(super) struct Shared {
     numbers: AtomicU64,
     /// A subscriber has come.
     pub(super) came: Notify,
+    pub(super) failing: Arc<Failing>,
     /// Whether the server shards lists and watches, as far as is known.
     shards: AtomicBool,
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -30,8 +30,9 @@ struct Inner<T: Cached> {
     told: AtomicU64,
     /// When something was last read into the cache; none before the first list.
     changed: Mutex<Option<Instant>>,
-    /// Since when no watch could be opened, or read; none while one is.
-    failing: Mutex<Option<Instant>>,
+    failing: Failing,
+    /// The same of the watch that a range shares with others.
+    shared: OnceLock<Arc<Failing>>,
     /// That version has changed, or `listed` has. It wakes those who wait in the order in which they began to, which a
     /// `watch` does not: the same seed would give another history.
     progress: Notify,
@@ -54,12 +55,34 @@ impl<T: Cached> Default for Store<T> {
             telling: RwLock::default(),
             told: AtomicU64::new(ResourceVersion::UNKNOWN.0),
             changed: Mutex::default(),
-            failing: Mutex::default(),
+            failing: Failing::default(),
+            shared: OnceLock::new(),
             progress: Notify::new(),
             asked: watch::Sender::new(0),
             listed: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+}
+
+/// Since when no watch could be opened, or read; none while one is.
+#[derive(Debug, Default)]
+pub(super) struct Failing(Mutex<Option<Instant>>);
+
+impl Failing {
+    pub(super) fn set(&self, fails: bool) {
+        let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *since = if fails { since.or_else(|| Some(Instant::now())) } else { None };
+    }
+
+    fn elapsed(&self) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed())
+    }
+}
+
+impl<T: Cached> Inner<T> {
+    fn failing_for(&self) -> Option<Duration> {
+        self.failing.elapsed().max(self.shared.get().and_then(|shared| shared.elapsed()))
     }
 }
 
@@ -107,21 +130,27 @@ impl<T: Cached> Store<T> {
         self.inner.changed.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
     }
 
-    /// For how long the watch has failed, whatever was listed meanwhile; `None` while it is open. A range is not told
-    /// that the watch which it shares fails.
+    /// For how long the watch has failed, or that which a range shares with others, whatever was listed meanwhile; `None` while
+    /// it is open.
     #[must_use]
     pub fn failing_for(&self) -> Option<Duration> {
-        self.failing().map(|since| since.elapsed())
+        self.inner.failing_for()
     }
 
-    fn failing(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.inner.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The same for whoever must not keep the store: `None` when it is gone, and no time while the watch is open.
+    pub(super) fn failing_probe(&self) -> impl Fn() -> Option<Duration> + Send + use<T> {
+        let inner = Arc::downgrade(&self.inner);
+        move || inner.upgrade().map(|inner| inner.failing_for().unwrap_or_default())
     }
 
     /// The watch is open, or has failed.
     pub(super) fn set_watched(&self, watched: bool) {
-        let mut failing = self.failing();
-        *failing = if watched { None } else { failing.or_else(|| Some(Instant::now())) };
+        self.inner.failing.set(!watched);
+    }
+
+    /// It depends on this watch too.
+    pub(super) fn depends_on(&self, shared: Arc<Failing>) {
+        let _ = self.inner.shared.set(shared);
     }
 
     /// Waits until the cache has reached `version` and every handler has run for it: what was written at that version
@@ -153,23 +182,25 @@ impl<T: Cached> Store<T> {
         self.listed().is_some()
     }
 
-    /// Waits for that (INF-02).
+    /// Waits for that (INF-02), and for every relist that was requested before.
     pub async fn synced(&self) {
-        self.until(|| self.is_synced()).await;
+        let asked = *self.inner.asked.borrow();
+        self.until(|| self.listed() >= Some(asked)).await;
     }
 
     /// Requests a relist, and waits until it is read and every handler has run: the cache then shows what the server
     /// had at the moment of the call or later, however far its watch was behind.
     pub async fn read_anew(&self) {
-        let mut ask = 0;
-        self.inner.asked.send_modify(|asks| {
-            *asks += 1;
-            ask = *asks;
-        });
-        self.until(|| self.listed() >= Some(ask)).await;
+        self.ask();
+        self.synced().await;
     }
 
-    /// How often [`Store::read_anew`] was called.
+    /// Requests a relist.
+    pub(super) fn ask(&self) {
+        self.inner.asked.send_modify(|asks| *asks += 1);
+    }
+
+    /// How many relists were requested.
     pub(super) fn asked(&self) -> watch::Receiver<u64> {
         self.inner.asked.subscribe()
     }

@@ -219,6 +219,57 @@ async fn a_kind_that_is_not_served_blocks_its_own_controller_only() {
     assert_eq!(first_write.path, "/api/v1/namespaces/ns/pods");
 }
 
+/// The same of a kind that a new leader cannot list anew. It is not ready before it can.
+///
+/// Contract: B-12, INF-02
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_a_new_leader_cannot_list_blocks_its_own_controller_only() {
+    let (client, mut server) = server();
+    let options = Options { controllers: BTreeSet::from([REPLICASET, REPLICATIONCONTROLLER]), ..Options::default() };
+    let manager = Manager::new(&client, options);
+    let unsynced = manager.unsynced();
+    let (lead, leading) = watch::channel(false);
+    let (_trigger, stop) = shutdown::channel();
+    tokio::spawn(manager.run_leading(leading, stop));
+    let mut streams = Vec::new();
+    while let Some(asked) = server.try_next().await {
+        let stream = asked.stream();
+        stream.bookmark(10, true);
+        streams.push(stream);
+    }
+    assert_eq!((streams.len(), *unsynced.borrow()), (3, 0));
+    lead.send_replace(true);
+    let write = loop {
+        let asked = server.next().await;
+        if asked.method != "GET" {
+            break asked;
+        }
+        if asked.path.starts_with("/api/v1/replicationcontrollers") {
+            asked.refuse(500, "InternalError", "no");
+            continue;
+        }
+        let of_sets = asked.path.starts_with("/apis");
+        let stream = asked.stream();
+        if of_sets {
+            stream.event("ADDED", &replica_set(11, 1));
+        }
+        stream.bookmark(11, true);
+        streams.push(stream);
+    };
+    assert_eq!((&*write.path, *unsynced.borrow()), ("/api/v1/namespaces/ns/pods", 1));
+    loop {
+        let asked = server.next().await;
+        if asked.path.starts_with("/api/v1/replicationcontrollers") {
+            let stream = asked.stream();
+            stream.bookmark(12, true);
+            streams.push(stream);
+            break;
+        }
+    }
+    assert!(server.try_next().await.is_none());
+    assert_eq!(*unsynced.borrow(), 0);
+}
+
 /// Contract: RC-01, RC-02, RC-03
 #[tokio::test(start_paused = true)]
 async fn a_replication_controller_is_run_by_its_own_names() {
@@ -565,7 +616,7 @@ async fn a_controller_that_panics_ends_the_manager() {
     let mut manager = Manager::new(&client, replicaset_only());
     let broken = Prepared {
         name: DEPLOYMENT,
-        synced: Box::pin(std::future::ready(())),
+        synced: Box::new(|| Box::pin(std::future::ready(()))),
         run: Box::new(|_| Box::pin(async { panic!("a worker's own fault") })),
     };
     manager.controllers.push(broken);
