@@ -57,7 +57,9 @@ impl Fate {
     pub const NAMES: [&str; 8] =
         ["run", "never-start", "never-ready", "image-pull-error", "crash-loop", "fail", "succeed", "reject"];
 
-    fn parse(text: &str) -> Option<Self> {
+    /// What an annotation says; none where it says nothing that is known, and the pod runs.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "run" => Self::Run,
             "never-start" => Self::NeverStart,

@@ -186,6 +186,12 @@ impl<R: Copy + Ord> Consistency<R> {
         woken
     }
 
+    /// The newest version last told of the cache of a kind.
+    #[must_use]
+    pub fn newest(&self, resource: R) -> Option<ResourceVersion> {
+        self.newest.get(&resource).copied()
+    }
+
     /// The owners that have waited too long, to be queued at a rate limit.
     pub fn expired(&mut self, now: Moment) -> Vec<ObjectKey> {
         let mut expired = Vec::new();

@@ -144,7 +144,13 @@ where
     fn sync<'a>(&'a self, key: &'a ObjectKey) -> BoxFuture<'a, Synced> {
         Box::pin(async move {
             let begin = self.inner.begin(key);
-            self.inner.shell.sync(key, begin, ReplicaSync::new).await
+            let synced = self.inner.shell.sync(key, begin, ReplicaSync::new).await;
+            if self.inner.shell.books().0.take_put_back() {
+                tracing::warn!(owner = %key, "the server was put back to an earlier state: everything is read anew");
+                self.inner.pods.doubt();
+                self.inner.owners.doubt();
+            }
+            synced
         })
     }
 

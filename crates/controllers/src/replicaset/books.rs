@@ -61,6 +61,10 @@ pub struct Books {
     confirming: BTreeSet<ObjectKey>,
     /// Owners whose last rounds left pods alone, each of them, and how many these were.
     left: BTreeMap<ObjectKey, u32>,
+    /// What the pods' cache had reached when the round of creations of an owner began.
+    began: BTreeMap<ObjectKey, ResourceVersion>,
+    /// A pod was created at a version that the cache had reached before: the server was put back to an earlier state.
+    put_back: bool,
     /// Owners whose status was written and not looked at since, and the version that it was stored at.
     reported: BTreeMap<ObjectKey, ResourceVersion>,
     /// Whether the server stores `terminatingReplicas`: not before v1.35, nor with the feature gate off.
@@ -94,6 +98,8 @@ impl Books {
             unasked: BTreeSet::new(),
             confirming: BTreeSet::new(),
             left: BTreeMap::new(),
+            began: BTreeMap::new(),
+            put_back: false,
             reported: BTreeMap::new(),
             stores_terminating: true,
             pauses: Pauses::default(),
@@ -114,6 +120,8 @@ impl Books {
             unasked: alone(&self.unasked),
             confirming: alone(&self.confirming),
             left: self.left.get(owner).map(|rounds| (owner.clone(), *rounds)).into_iter().collect(),
+            began: BTreeMap::new(),
+            put_back: false,
             reported: self.reported.get(owner).map(|version| (owner.clone(), *version)).into_iter().collect(),
             stores_terminating: self.stores_terminating,
             pauses: self.pauses.only(owner),
@@ -240,6 +248,8 @@ impl Books {
         self.unproved.remove(&owner.key);
         match expectation {
             Expectation::Creations(count) => {
+                let reached = self.record.as_ref().and_then(|record| record.newest(Resource::PODS));
+                self.began.extend(reached.map(|version| (owner.key.clone(), version)));
                 self.expectations.expect_creations(&owner.key, usize::try_from(*count).unwrap_or(usize::MAX), now);
             }
             Expectation::Deletions(keys) => {
@@ -269,9 +279,20 @@ impl Books {
                 self.reported.insert(owner.key.clone(), version);
             }
         }
+        // That the cache has passed it proves nothing then.
+        if resource == Resource::PODS && self.began.get(&owner.key).is_some_and(|reached| version <= *reached) {
+            self.unproved.insert(owner.key.clone());
+            self.put_back = true;
+        }
         if let Some(record) = &mut self.record {
             record.wrote_at(&owner.key, &owner.uid, resource, version);
         }
+    }
+
+    /// Whether a pod was created at a version that the cache had reached before, since this was last asked: the server was put
+    /// back to an earlier state, and the caches show another.
+    pub fn take_put_back(&mut self) -> bool {
+        std::mem::take(&mut self.put_back)
     }
 
     /// A sync of the owner ended with a status whose counts are all up to date.
@@ -283,6 +304,7 @@ impl Books {
     /// Records whether every write of a round has a known version (B-01), and whether its creations were refused
     /// because the namespace is being deleted (RS-12).
     pub fn round_ended(&mut self, owner: &Owner, outcome: &Outcome) {
+        self.began.remove(&owner.key);
         if outcome.created + outcome.deleted > 0 {
             self.pauses.wrote(&owner.key);
         }
@@ -347,6 +369,7 @@ impl Books {
         self.unasked.remove(owner);
         self.confirming.remove(owner);
         self.left.remove(owner);
+        self.began.remove(owner);
         self.reported.remove(owner);
         self.brakes.reset(owner);
     }

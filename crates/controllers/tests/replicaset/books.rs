@@ -195,6 +195,37 @@ fn an_unaccounted_round_is_not_settled_by_versions() {
     assert_eq!(controller.snapshot().memory.expected, Expected::Settled);
 }
 
+/// A server that was put back to an earlier state gives versions that the cache had reached before: that it has them proves
+/// nothing, and what was created is not created again for it.
+///
+/// Contract: B-01, RS-19
+#[test]
+fn a_round_at_versions_from_before_it_is_not_settled_by_them() {
+    for (version, put_back) in [(500, true), (900, true), (901, false)] {
+        let mut controller = Controller::new(replica_set(3), []);
+        controller.pods.saw(ResourceVersion(900));
+        controller.books.caught_up(Resource::PODS, ResourceVersion(900));
+        let owner = controller.snapshot().owner.as_planned();
+        controller.books.expect(&owner, &Expectation::Creations(3), controller.now);
+        // A cache that goes on meanwhile is no such case.
+        controller.books.caught_up(Resource::PODS, ResourceVersion(950));
+        controller.books.wrote(&owner, Resource::PODS, ResourceVersion(version));
+        controller.books.round_ended(&owner, &Outcome { created: 3, ..Outcome::default() });
+        assert_eq!(
+            (controller.books.take_put_back(), controller.books.take_put_back()),
+            (put_back, false),
+            "{version}"
+        );
+        controller.pods.saw(ResourceVersion(950));
+        let settled = controller.snapshot().memory.expected == Expected::Settled;
+        assert_eq!(settled, !put_back, "{version}");
+        // What is written of others, and after the round, may be at any version.
+        controller.books.wrote(&owner, Resource::REPLICA_SETS, ResourceVersion(1));
+        controller.books.wrote(&owner, Resource::PODS, ResourceVersion(1));
+        assert!(!controller.books.take_put_back());
+    }
+}
+
 /// What is not known of a round is so of that round alone.
 ///
 /// Contract: B-01

@@ -111,6 +111,9 @@ impl Plan {
         let Self { faults, operations, clock } = self;
         for (at, rule) in faults.iter().enumerate() {
             rule.check().map_err(|said| anyhow!("faults[{at}].{said}"))?;
+            if rule.per_mille == 0 {
+                bail!("faults[{at}].perMille: found 0, expected 1 to 1000: it would never strike");
+            }
         }
         for (at, step) in operations.iter().enumerate() {
             let every = step.every.unwrap_or(SHORTEST);

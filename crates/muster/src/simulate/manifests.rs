@@ -62,6 +62,11 @@ impl Rollout {
                 let Some(first) = containers.get_mut(0).and_then(Value::as_object_mut) else {
                     bail!("spec.template.spec.containers: found {containers}, expected one to give the image to");
                 };
+                if first.get("image").is_some_and(|present| present == image.as_str()) {
+                    bail!(
+                        "--rollout: found the image {image}, expected another than that of the first container: nothing would be rolled"
+                    );
+                }
                 first.insert("image".to_owned(), json!(image));
                 json!({"spec": {"template": {"spec": {"containers": containers}}}})
             }
@@ -286,8 +291,8 @@ fn roll_one(
     let merge = arguments.rollout.patch(deployment)?;
     let drawn = |nth: u64| {
         let seed = arguments.seed.wrapping_add(nth);
-        let mut case = rollout_of((deployment, needs), &merge, seed, arguments.weather());
-        case.pod_startup = arguments.pod_startup.range();
+        let startup = arguments.pod_startup.range();
+        let mut case = rollout_of((deployment, needs), &merge, (seed, startup), arguments.weather());
         case.pod_shutdown = arguments.pod_shutdown;
         let weather = arguments.weather();
         let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));

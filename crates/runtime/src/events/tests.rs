@@ -130,7 +130,7 @@ async fn a_dead_server_is_tried_twelve_times_ten_seconds_apart() {
 async fn an_event_that_is_there_or_whose_namespace_goes_is_not_lost() {
     let (sink, mut server, _trigger, _task, metrics) = start();
     let details = serde_json::json!({"causes": [{"reason": "NamespaceTerminating"}]});
-    let status = |code: u16, reason: &str| serde_json::json!({"code": code, "reason": reason, "details": details});
+    let status = |code: u16, reason: &str| serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": code, "reason": reason, "details": details});
     for (code, reason) in [(403, "Forbidden"), (409, "AlreadyExists")] {
         say(&sink, &format!("Created pod: {reason}"));
         server.next().await.answer(code, status(code, reason).to_string());

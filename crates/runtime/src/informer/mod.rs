@@ -133,9 +133,6 @@ impl<T: Cached> Informer<T> {
         if let Some(shared) = &shared {
             store.depends_on(Arc::clone(&shared.state.failing));
         }
-        if let Some(metrics) = &metrics {
-            metrics.probe_watch(&resource.plural, store.failing_probe());
-        }
         let auditor = Auditor {
             client: client.clone(),
             resource: resource.clone(),
@@ -275,6 +272,9 @@ impl Informers {
             let mut informer = Informer::<T>::new(self.client.clone(), resource.clone(), self.min_resync, seed);
             informer.metrics.clone_from(&self.metrics);
             let store = informer.store();
+            if let Some(metrics) = &self.metrics {
+                metrics.probe_watch(&resource.plural, store.failing_probe());
+            }
             self.entries.push(Entry {
                 resource: resource.clone(),
                 informer: Box::new(informer),

@@ -147,10 +147,12 @@ impl Ended {
         matches!(self, Self::Refused(error) if matches!(error.code(), Some(400 | 405 | 406 | 415 | 422)))
     }
 
-    /// Whether there is nothing to resume from: as in client-go, after whatever a watch reports but that the server is busy.
+    /// Whether there is nothing to resume from: as in client-go, after whatever a watch reports but that the server is busy, and
+    /// after one that ends at once: a server that was put back to an earlier state may not have come to the version yet, and
+    /// once it has, what came before would never be told.
     pub(super) fn is_to_be_listed(&self) -> bool {
         match self {
-            Self::Expired(_) | Self::Unreadable(_) => true,
+            Self::AtOnce | Self::Expired(_) | Self::Unreadable(_) => true,
             Self::Reported(error) => error.code != 429 && error.reason != "TooManyRequests",
             _ => false,
         }

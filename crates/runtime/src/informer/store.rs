@@ -200,6 +200,15 @@ impl<T: Cached> Store<T> {
         self.inner.asked.send_modify(|asks| *asks += 1);
     }
 
+    /// Requests a relist, unless one that was requested is still to come.
+    pub(crate) fn doubt(&self) {
+        self.inner.asked.send_if_modified(|asks| {
+            let idle = self.listed() >= Some(*asks);
+            *asks += u64::from(idle);
+            idle
+        });
+    }
+
     /// How many relists were requested.
     pub(super) fn asked(&self) -> watch::Receiver<u64> {
         self.inner.asked.subscribe()

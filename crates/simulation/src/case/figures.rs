@@ -33,7 +33,14 @@ impl Figures {
         let mut pods: BTreeMap<&str, &Value> = BTreeMap::new();
         let mut found: Option<Self> = None;
         let mut deployment = &Value::Null;
-        for Seen { millis, kind, gone, object, .. } in &played.seen {
+        let (mut last, mut restored, mut rolled_from) = (0, 0, 0);
+        for Seen { millis, epoch, kind, gone, object, .. } in &played.seen {
+            if *epoch != last {
+                // The server was put back to an earlier state: what is there is told anew at one moment, and nothing else is.
+                (last, restored) = (*epoch, *millis);
+                pods.clear();
+                found.iter_mut().for_each(|found| found.took = None);
+            }
             match kind {
                 Kind::Deployment => deployment = object,
                 Kind::ReplicaSet | Kind::ReplicationController => {}
@@ -41,6 +48,9 @@ impl Figures {
                 Kind::Pod => drop(pods.insert(name(object), object)),
             }
             if *millis < asked {
+                rolled_from = number(deployment, "/metadata/generation");
+            }
+            if *millis < asked || *millis == restored {
                 continue;
             }
             let min_ready = number(deployment, "/spec/minReadySeconds");
@@ -53,7 +63,7 @@ impl Figures {
             so_far.replicas = replicas;
             so_far.least_available = so_far.least_available.min(least);
             so_far.most_pods = so_far.most_pods.max(most);
-            if *kind == Kind::Deployment && so_far.took.is_none() && is_complete(deployment) {
+            if *kind == Kind::Deployment && so_far.took.is_none() && is_complete(deployment, rolled_from) {
                 let millis = u64::try_from(millis - asked).unwrap_or_default();
                 so_far.took = Some(Duration::from_millis(millis));
             }
@@ -62,9 +72,11 @@ impl Figures {
     }
 }
 
-fn is_complete(deployment: &Value) -> bool {
+/// Whether a Deployment that has changed since a generation is as it was asked to be.
+fn is_complete(deployment: &Value, since: i64) -> bool {
     let replicas = number(deployment, "/spec/replicas");
-    deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
+    number(deployment, "/metadata/generation") > since
+        && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
         && ["updatedReplicas", "replicas", "availableReplicas"]
             .iter()
             .all(|field| number(deployment, &format!("/status/{field}")) == replicas)

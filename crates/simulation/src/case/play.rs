@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use muster_cluster::fate::Fate;
 use muster_inspect::explain::Role;
 use muster_inspect::history::History;
 use muster_inspect::inside;
@@ -471,14 +472,20 @@ async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Resu
 
 /// Whether the template of a Deployment is one whose pods become ready, and stay so.
 fn is_good(web: &Value) -> bool {
-    !web["spec"]["template"]["metadata"]["annotations"]["muster.dev/fate"].is_string()
+    !is_fated(&web["spec"]["template"])
+}
+
+/// Whether a pod, or what pods are made from, has a fate that is not to run.
+fn is_fated(pod: &Value) -> bool {
+    let said = pod["metadata"]["annotations"]["muster.dev/fate"].as_str();
+    said.and_then(Fate::parse).is_some_and(|fate| fate != Fate::Run)
 }
 
 /// Whether a pod that stays does not go on as its template has it.
 async fn is_any_fated(api: Api<'_>) -> bool {
     let pods = api.list(PODS).await;
     let mut stay = pods.iter().filter(|pod| !is_being_deleted(pod));
-    stay.any(|pod| pod["metadata"]["annotations"]["muster.dev/fate"].is_string())
+    stay.any(is_fated)
 }
 
 /// By which end a Deployment's rollout has ended, if it has. Pods that do not stay ready can be enough for it to be

@@ -15,7 +15,7 @@ use crate::text;
 
 /// What can happen to a request, to its answer, or to what a watch delivers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
     /// The request takes this much longer to arrive.
     Delay(#[serde(with = "text::range")] Range<Duration>),
@@ -66,7 +66,7 @@ pub enum Fault {
 
 /// A refusal with a `Status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Refusal {
     /// 409, as for a stale resourceVersion.
     Conflict,

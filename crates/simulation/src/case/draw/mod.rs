@@ -12,7 +12,7 @@ use muster_tree::Value;
 
 use super::sieve::RESYNC;
 use super::{Act, Case, Operation, Target};
-use crate::api::{Random, name};
+use crate::api::{Random, name, number};
 use crate::faults::{Fault, Refusal, Rule, Verb};
 use crate::weather::{self, How, Incident, Weather};
 use crate::world::CLUSTER;
@@ -135,26 +135,34 @@ enum Chosen {
 /// How long what nobody has seen is believed to come (EX-02).
 const BELIEVED: Duration = Duration::from_secs(300);
 
-/// A Deployment, which is left a minute to come up beside the objects that it needs, and then gets a merge patch. Faults begin up
-/// to 7 s before that, or up to 8 s after.
+/// A Deployment whose pods take so long to start, which is left a minute or what it needs to come up beside the objects that it
+/// needs, and then gets a merge patch. Faults begin up to 7 s before that, or up to 8 s after.
 #[must_use]
 pub fn rollout_of(
     (deployment, needs): (&Value, &[Value]),
     merge: &Value,
-    seed: u64,
+    (seed, startup): (u64, Range<Duration>),
     weather: Option<&[Weather]>,
 ) -> Case {
-    const UP: Duration = Duration::from_secs(60);
+    const MARGIN: Duration = Duration::from_secs(20);
+    let seconds = |number: i64| Duration::from_secs(number.try_into().unwrap_or_default());
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+    let probes = containers.into_iter().flat_map(|containers| containers.iter()).map(|container| {
+        seconds(number(container, "/readinessProbe/initialDelaySeconds"))
+            .max(seconds(number(container, "/startupProbe/initialDelaySeconds")))
+    });
+    let ready = seconds(number(deployment, "/spec/minReadySeconds")).saturating_add(probes.max().unwrap_or_default());
+    let up = Duration::from_secs(60).max(startup.end.saturating_add(ready).saturating_add(MARGIN));
     let (mut case, _) = rollout::rollout(seed);
     let name = name(deployment).to_owned();
-    (case.pod_startup, case.pod_shutdown) = (super::startup(), super::shutdown());
+    (case.pod_startup, case.pod_shutdown) = (startup, super::shutdown());
     if let Some(weather) = weather {
         let chosen = nth_of(seed, weather.to_vec());
-        strike(&mut case, (&name, UP.saturating_sub(Duration::from_secs(7))), chosen);
+        strike(&mut case, (&name, up.saturating_sub(Duration::from_secs(7))), chosen);
     }
     let created = needs.iter().chain([deployment]).map(|object| (Duration::ZERO, Act::Create(object.clone())));
     let patch = Act::Patch(Target::deployment(name, merge.clone()));
-    with(case, created.chain([(UP, patch)]).map(Operation::from).collect())
+    with(case, created.chain([(up, patch)]).map(Operation::from).collect())
 }
 
 /// The case with these operations besides its own, by their times.
