@@ -140,13 +140,16 @@ impl Group {
         let is_open_elsewhere = !held && !seen.is_missing();
         match self.mine.get(&number).map(|mine| (mine.state, mine.generation)) {
             Some((State::Open, generation)) => {
-                if !wanted || force != Some(generation) || is_open_elsewhere {
+                // Its Lease was deleted, and others may have had it since this member last saw it.
+                let term = self.mine.get(&number)?.term;
+                let is_lost = seen.is_missing() && !term.is_some_and(|term| term.allows(scene.now, scene.wall));
+                if !wanted || force != Some(generation) || is_open_elsewhere || is_lost {
                     let mine = self.mine.get_mut(&number)?;
                     mine.state = State::Closing;
                     mine.term = mine.term.filter(|_| !is_open_elsewhere);
                     return Some(Step::Close(number));
                 }
-                // It was deleted. Others do not take it before the Lease's time is over.
+                // Others do not take it before the Lease's time is over.
                 (seen.is_missing() && self.fresh).then(|| self.make_shard(number, me, generation, scene.wall))
             }
             Some((State::Closing, _)) => {

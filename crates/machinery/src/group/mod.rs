@@ -262,7 +262,10 @@ impl Group {
         let listed = ours.and_then(record::cut).map(|(_, cut)| cut.shards());
         let shards = listed.or(self.cut().map(Cut::shards)).unwrap_or_default();
         self.view.group.clone_from(&before);
-        self.view.take(&self.names, leases.into_iter().chain(group).collect(), shards, now);
+        // Who has not looked for the time of a term does not know what may have been in between.
+        let term = self.config.election.renew_deadline;
+        let recent = self.looked.is_some_and(|(sent, _)| now.saturating_since(sent) <= term);
+        self.view.take(&self.names, leases.into_iter().chain(group).collect(), shards, recent, now);
         self.observe_group(before.as_ref(), now);
         if let Some((_, unmade)) = &mut self.unmade {
             unmade.retain(|number| self.view.shards.get(number).is_none_or(view::Seen::is_missing));

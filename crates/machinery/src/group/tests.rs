@@ -231,6 +231,25 @@ fn others_do_not_take_a_shard_whose_lease_is_missing_before_the_leases_time_is_o
     assert!(written(&player.look(15_000)).contains(&pair("muster-blue-shard-001", ME)));
 }
 
+/// It was made, taken and deleted while this member did not look.
+///
+/// Contract: SH-02
+#[test]
+fn a_lease_that_is_missing_again_after_a_long_time_without_a_look_counts_as_missing_from_then_on() {
+    let mut player = Player::new();
+    player.shelf.group("group/blue", 1, 0);
+    player.shelf.shard(0, "", 1);
+    let mut taken = |millis: u64| {
+        player.shelf.member(ME, millis);
+        written(&player.look(millis)).contains(&pair("muster-blue-shard-001", ME))
+    };
+    assert!(!taken(0));
+    assert!(!taken(10_001), "10 s are the time of a term");
+    for (millis, expected) in [(16_000, false), (22_000, false), (25_000, false), (25_001, true)] {
+        assert_eq!(taken(millis), expected, "{millis}");
+    }
+}
+
 /// Contract: SH-02, SH-03
 #[test]
 fn a_silent_member_is_ended_before_its_shards_are_taken() {
@@ -429,6 +448,7 @@ fn a_group_waits_for_a_single_leader_and_gives_the_lease_back_when_its_last_memb
     assert_eq!(player.look(0), []);
     player.shelf.leases.remove("muster");
     assert_eq!(player.look(1_000), []);
+    assert_eq!(player.look(8_000), []);
     player.shelf.member(ME, 10_000);
     assert_eq!(player.look(15_999), []);
     assert_eq!(player.group.due(at(15_999)), Some(at(16_000)));

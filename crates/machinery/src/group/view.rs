@@ -48,8 +48,9 @@ impl Seen {
 }
 
 impl View {
-    /// Takes what was listed. What is not in `leases` is missing, the first `shards` shards too.
-    pub(super) fn take(&mut self, names: &Names, leases: Vec<Lease>, shards: u32, now: Moment) {
+    /// Takes what was listed. What is not in `leases` is missing, the first `shards` shards too; and it counts as missing from now on
+    /// where the list before was not a `recent` one: it may have been there in between, and in somebody's hands.
+    pub(super) fn take(&mut self, names: &Names, leases: Vec<Lease>, shards: u32, recent: bool, now: Moment) {
         let mut listed = Self::default();
         for lease in leases {
             let Some(subject) = names.subject(lease.name()) else { continue };
@@ -79,12 +80,13 @@ impl View {
         listed.was_held = listed.group.as_ref().map_or(self.was_held, |seen| !seen.holder().is_empty());
         listed.group.get_or_insert_with(missing);
 
-        keep_since(listed.group.as_mut(), self.group.as_ref());
+        let known = |seen: &&Seen| recent || !seen.is_missing();
+        keep_since(listed.group.as_mut(), self.group.as_ref().filter(known));
         for (name, seen) in &mut listed.members {
-            keep_since(Some(seen), self.members.get(name));
+            keep_since(Some(seen), self.members.get(name).filter(known));
         }
         for (number, seen) in &mut listed.shards {
-            keep_since(Some(seen), self.shards.get(number));
+            keep_since(Some(seen), self.shards.get(number).filter(known));
         }
         *self = listed;
     }

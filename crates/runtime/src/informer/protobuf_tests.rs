@@ -89,6 +89,7 @@ async fn pages_come_in_protobuf_and_each_answer_says_for_itself_what_it_is() {
 #[tokio::test(start_paused = true)]
 async fn expired_in_protobuf_relists() {
     let (mut server, log, stream, _task) = watching(1).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     drop(stream);
     let stream = server.next().await.stream_in_protobuf();
     stream.event("ERROR", &expired());
@@ -109,6 +110,7 @@ async fn expired_in_protobuf_relists() {
 #[tokio::test(start_paused = true)]
 async fn a_frame_that_is_no_event_is_a_failure_and_an_unreadable_object_is_not() {
     let (mut server, log, stream, _task) = watching(1).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     drop(stream);
     let stream = server.next().await.stream_in_protobuf();
     // The name is `\u{fffd}` in JSON and no text at all here.

@@ -69,3 +69,44 @@ async fn deletions_of_a_pod_that_was_released() -> usize {
     world.stop().await;
     attempts
 }
+
+/// The versions that the server gives after a restore are some that the cache had reached before. A cache that is still from
+/// before it must not be taken for one that shows what was just created.
+///
+/// Contract: B-01, RS-19
+#[test]
+fn pods_are_made_once_after_a_restore() {
+    assert_eq!(in_virtual_time(pods_of_five_after_a_restore()), 5);
+}
+
+/// How many pods a ReplicaSet has that was scaled to five after a restore of which the watch of pods does not tell.
+async fn pods_of_five_after_a_restore() -> usize {
+    let faults = Faults::seeded(1);
+    let world = World::start(Settings { bare: true, faults: Some(faults.clone()), ..at_once(1) }).await.unwrap();
+    let api = Api::of(&world);
+    let labels = json!({"app": "web"});
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}},
+        },
+    });
+    assert_eq!(api.post(SETS, &set).await.0, 201);
+    pass(Duration::from_secs(5)).await;
+    let pod = format!("{PODS}/{}", name(&api.list(PODS).await[0]));
+    let earlier = world.storage().version();
+    for number in 0..100 {
+        let metadata = json!({"annotations": {"number": number.to_string()}});
+        assert_eq!(api.merge(&pod, &json!({"metadata": metadata})).await.0, 200);
+    }
+    pass(Duration::from_secs(1)).await;
+    world.storage().restore(earlier).unwrap();
+    faults.add(Rule::always(Fault::Refuse(Refusal::VersionTooLarge)).verbs(&[Verb::Watch]).resources(&["pods"]));
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(api.merge(&format!("{SETS}/web"), &json!({"spec": {"replicas": 5}})).await.0, 200);
+    pass(Duration::from_secs(60)).await;
+    let pods = api.list(PODS).await.len();
+    world.stop().await;
+    pods
+}

@@ -476,3 +476,11 @@ proptest! {
         prop_assert_eq!(Model::new(seed).run(), Ok(()));
     }
 }
+
+/// What was found: a Lease that a member saw missing twice, and that was made, taken and deleted in between.
+///
+/// Contract: SH-02
+#[test]
+fn what_was_made_and_deleted_between_two_looks_is_respected() {
+    assert_eq!(Model::new(3_535_053_020_889_474_736).run(), Ok(()));
+}
