@@ -287,7 +287,6 @@ impl Informers {
     }
 
     /// To request a relist of every current store, for which [`Store::synced`] waits then.
-    #[must_use]
     pub fn read_anew(&self) -> impl FnOnce() + Send + use<> {
         let asks: Vec<_> = self.entries.iter().map(|entry| Arc::clone(&entry.ask)).collect();
         move || asks.iter().for_each(|ask| ask())
