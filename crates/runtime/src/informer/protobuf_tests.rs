@@ -101,6 +101,7 @@ async fn expired_in_protobuf_relists() {
     settle().await;
     assert_eq!(log.take(), ["all b at 31"]);
 
+    tokio::time::sleep(Duration::from_secs(2)).await;
     drop(stream);
     server.next().await.answer_with(410, &[PROTOBUF], protobuf::body(&expired()));
     assert_eq!(query(&server.next().await, "sendInitialEvents").as_deref(), Some("true"));
