@@ -425,10 +425,11 @@ impl Group {
         (&self.names.namespace, &self.names.lease)
     }
 
-    /// Who has the group's Lease, as last seen: no name where nobody has.
+    /// Who has the group's Lease, as last seen, where it is not the group: no name where nobody has.
     #[must_use]
-    pub fn lease_holder(&self) -> &str {
-        self.view.group.as_ref().map_or("", view::Seen::holder)
+    pub fn lost_to(&self) -> Option<&str> {
+        let holder = self.view.group.as_ref().map_or("", view::Seen::holder);
+        (holder != self.names.holder).then_some(holder)
     }
 
     /// How the election is run.

@@ -303,11 +303,9 @@ impl Work {
         let sent = (clock.moment(), clock.now());
         let Some((leases, group, version)) = self.leases.list().await else { return false };
         let mut known = self.handle.group();
-        let worked = known.shards().next().is_some();
-        let before = known.lease_holder().to_owned();
+        let worked = known.lost_to().is_none() && known.shards().next().is_some();
         known.listed(leases, group, sent, clock.moment());
-        let holder = known.lease_holder();
-        if worked && holder != before {
+        if let Some(holder) = known.lost_to().filter(|_| worked) {
             let (namespace, name) = known.lease();
             tracing::warn!(lease = format!("{namespace}/{name}"), holder, "the group has lost its lease");
         }
