@@ -24,7 +24,7 @@ use hyper::body::Incoming;
 use muster_apiserver::http::body::Body;
 use muster_apiserver::http::{LARGEST_BODY, Service as Server};
 use muster_runtime::client::{BoxError, ResponseBody};
-use muster_simulation::faults::{Faults, Faulty, Requester, Target, is_watch};
+use muster_simulation::faults::{Faults, Faulty, Requester, Target, Verb, is_watch};
 use tower::{Service, ServiceExt as _};
 
 /// A server behind faults that can change.
@@ -34,7 +34,7 @@ pub(crate) struct Front {
     faults: Faults,
 }
 
-type Answer = Response<EitherBody<Unstruck, ResponseBody>>;
+type Answer = Response<Until<EitherBody<Body, ResponseBody>>>;
 type Answering<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
 type Passed<E> = Map<Answering<E>, fn(Result<Response<Body>, E>) -> Result<Answer, BoxError>>;
 
@@ -68,31 +68,33 @@ impl Service<Request<Incoming>> for Front {
             }
         }
         let is_watch = is_watch(request.uri());
+        let is_dated = !faults.is_idle();
         let answering: Answering<_> = server.call(request);
-        if is_watch {
+        if is_watch || is_dated {
             let faults = faults.clone();
             return Either::Right(Box::pin(async move {
-                let Ok(answer) = answering.await;
+                let Ok(mut answer) = answering.await;
+                faults.date(answer.headers_mut());
                 let begun: BoxFuture<'static, ()> = Box::pin(async move { faults.begun().await });
-                Ok(answer.map(|body| EitherBody::Left(Unstruck { body, begun: Some(begun) })))
+                let end = Some(begun).filter(|_| is_watch);
+                Ok(answer.map(|body| Until { body: EitherBody::Left(body), end }))
             }));
         }
         Either::Left(answering.map(|answer| {
             let Ok(answer) = answer;
-            Ok(answer.map(|body| EitherBody::Left(Unstruck { body, begun: None })))
+            Ok(answer.map(|body| Until { body: EitherBody::Left(body), end: None }))
         }))
     }
 }
 
-/// A body that no fault strikes. That of a watch ends where faults begin, as a connection that breaks: whoever watches again is
-/// struck.
-pub(crate) struct Unstruck {
-    body: Body,
+/// A body. That of a watch ends where faults begin that it is subject to, as a connection that breaks: whoever watches again is struck.
+pub(crate) struct Until<B> {
+    body: B,
     /// Of a watch.
-    begun: Option<BoxFuture<'static, ()>>,
+    end: Option<BoxFuture<'static, ()>>,
 }
 
-impl http_body::Body for Unstruck {
+impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin> http_body::Body for Until<B> {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -100,8 +102,8 @@ impl http_body::Body for Unstruck {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let begun = self.begun.as_mut().map(|begun| begun.as_mut().poll(context));
-        if begun.is_some_and(|begun| begun.is_ready()) { Poll::Ready(None) } else { Poll::Pending }
+        let end = self.end.as_mut().map(|end| end.as_mut().poll(context));
+        if end.is_some_and(|end| end.is_ready()) { Poll::Ready(None) } else { Poll::Pending }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -121,15 +123,88 @@ async fn struck(server: Server, request: Request<Incoming>, faults: Faults) -> R
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Bytes::from(vec![0; LARGEST_BODY + 1]),
         Err(error) => return Err(error),
     };
-    if let Some(user) = server.name_of_caller(&head) {
-        head.extensions.insert(Requester(user));
-    }
+    let user = server.name_of_caller(&head).unwrap_or_default();
+    head.extensions.insert(Requester(user.clone()));
     let client = agent(&head.headers).to_owned();
+    let target = Target { user, ..Target::of(&head.method, &head.uri) };
+    let end = (target.verb == Verb::Watch).then(|| Box::pin(faults.added_for(&client, target)) as BoxFuture<'_, ()>);
     let request = Request::from_parts(head, Full::new(body));
-    Ok(Faulty::new(server, client, faults).oneshot(request).await?.map(EitherBody::Right))
+    let answer = Faulty::new(server, client, faults).oneshot(request).await?;
+    Ok(answer.map(|body| Until { body: EitherBody::Right(body), end }))
 }
 
 /// Who says to send a request.
 fn agent(headers: &HeaderMap) -> &str {
     headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::StreamExt as _;
+    use muster_apiserver::serve::{Patience, serve_service};
+    use muster_apiserver::{ApiServer, Options as ServerOptions};
+    use muster_objects::Timestamp;
+    use muster_runtime::client::{Client, Form, Options};
+    use muster_runtime::clock::Clock;
+    use muster_simulation::faults::{Fault, Refusal, Rule};
+    use serde_json::json;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+    const MAPS: &str = "/api/v1/configmaps";
+
+    /// A server on a socket, and its faults.
+    async fn served() -> (muster_apiserver::serve::Handle, Faults) {
+        let server = ApiServer::new(ServerOptions::seeded(1, Timestamp::from_seconds(1_767_225_600)));
+        let (listener, faults) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), Faults::seeded(1));
+        let front = Front::new(server.service(), &faults);
+        (serve_service(listener, front, None, server.stopping(), Patience::API).unwrap(), faults)
+    }
+
+    fn client(handle: &muster_apiserver::serve::Handle) -> Client {
+        let config = kube::Config::new(format!("http://{}", handle.address()).parse().unwrap());
+        Client::connect(&config, &Options { protobuf: false, ..Options::default() }).unwrap()
+    }
+
+    /// Contract: API-39
+    #[tokio::test]
+    async fn a_watch_ends_where_faults_come_that_its_request_is_subject_to() {
+        let (handle, faults) = served().await;
+        let client = client(&handle);
+        let watch = async |path: &str| client.watch(&format!("{path}?watch=true&timeoutSeconds=600"), Form::Full).await;
+        let mut maps = watch(MAPS).await.unwrap();
+        let of = |fault, resource| Rule::always(fault).resources(&[resource]);
+        faults.add(of(Fault::Reset, "pods").verbs(&[Verb::Create]));
+        assert!(maps.next().await.is_none(), "there were no faults");
+
+        let (mut maps, mut secrets) = (watch(MAPS).await.unwrap(), watch(SECRETS).await.unwrap());
+        faults.add(of(Fault::Lag(Duration::ZERO..Duration::ZERO), "secrets"));
+        faults.add(of(Fault::Refuse(Refusal::Expired), "configmaps").verbs(&[Verb::Watch]));
+        assert!(maps.next().await.is_none(), "its request would be refused now");
+        assert!(watch(MAPS).await.is_err());
+        let secret = json!({"metadata": {"name": "a"}}).to_string();
+        client.post(SECRETS, Bytes::from(secret)).await.unwrap();
+        let told = secrets.next().await.expect("what strikes events strikes those of a watch that is open").unwrap();
+        assert!(told.starts_with(br#"{"type":"ADDED""#));
+        handle.shutdown().await;
+    }
+
+    /// Contract: API-39
+    #[tokio::test]
+    async fn every_answer_says_the_time_of_a_wrong_clock() {
+        let (handle, faults) = served().await;
+        faults.add(Rule::always(Fault::Refuse(Refusal::Denied)).verbs(&[Verb::List]));
+        let hours = |hours: i64| Timestamp::from_nanos(Clock::system().now().as_nanos() + hours * 3_600_000_000_000);
+        faults.tell_time(Some(Clock::starting_at(hours(48))));
+        for path in ["/readyz", "/version", MAPS, "/api/v1/namespaces/default", "/api/v1/namespaces/none"] {
+            let client = client(&handle);
+            let _ = client.get(path).await;
+            assert!(client.server_now() > hours(24), "{path}");
+        }
+        handle.shutdown().await;
+    }
 }

@@ -106,12 +106,15 @@ impl LiveFaults {
                 "operations: found restore, which is not possible with --data-dir: what is on a disk does not go back"
             );
         }
+        let mut state = self.lock();
+        if let Some(at) = plan.restores_nothing().filter(|_| !state.steps.iter().any(Step::remembers)) {
+            bail!("operations[{at}]: found restore, expected remember before it: there would be nothing to go back to");
+        }
         let Plan { faults, operations, clock } = plan;
         let (begun, now) = (Instant::now(), self.0.faults.elapsed());
         for rule in faults {
             self.0.faults.add(rule.later(now));
         }
-        let mut state = self.lock();
         for step in operations {
             state.steps.push(Step { at: step.at.saturating_add(now), ..step.clone() });
             let happening = tokio::spawn(self.clone().happen(step, begun, state.cleared));

@@ -78,7 +78,21 @@ pub(crate) enum Wrong {
     Behind(#[serde(with = "text::duration")] Duration),
 }
 
+impl Step {
+    /// Whether it notes a version to restore.
+    pub(super) fn remembers(&self) -> bool {
+        self.incident == Incident::Remember
+    }
+}
+
 impl Plan {
+    /// The place of an operation that restores the server, where nothing in this plan notes a version before.
+    pub(super) fn restores_nothing(&self) -> Option<usize> {
+        let first = self.operations.iter().filter(|step| step.remembers()).map(|step| step.at).min();
+        let too_early = |step: &Step| step.incident == Incident::Restore && first.is_none_or(|first| step.at < first);
+        self.operations.iter().position(too_early)
+    }
+
     /// The preset of this name, or what this file says.
     ///
     /// # Errors

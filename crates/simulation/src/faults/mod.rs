@@ -59,6 +59,8 @@ pub struct Faults {
     active: watch::Sender<bool>,
     /// How often all that waits was let go.
     released: watch::Sender<u64>,
+    /// How many rules were added.
+    added: watch::Sender<u64>,
 }
 
 struct State {
@@ -111,6 +113,8 @@ impl State {
 #[derive(Debug)]
 struct Active {
     rule: Rule,
+    /// Which of all that were added.
+    number: u64,
     seed: u64,
     met: Met,
 }
@@ -250,16 +254,17 @@ impl Faults {
             hears: None,
         };
         let outages = watch::Sender::new(Outage::default());
-        let (active, released) = (watch::Sender::new(false), watch::Sender::new(0));
-        Self { state: Arc::new(Mutex::new(state)), outages, active, released }
+        let (active, released, added) = (watch::Sender::new(false), watch::Sender::new(0), watch::Sender::new(0));
+        Self { state: Arc::new(Mutex::new(state)), outages, active, released, added }
     }
 
     /// Adds a rule.
     pub fn add(&self, rule: Rule) {
         let mut state = self.lock();
-        let seed = state.seed ^ rule.digest();
-        state.rules.push(Active { rule, seed, met: Met::default() });
+        let (seed, number) = (state.seed ^ rule.digest(), *self.added.borrow() + 1);
+        state.rules.push(Active { rule, number, seed, met: Met::default() });
         self.note(&state);
+        self.added.send_replace(number);
     }
 
     /// Notes whether something can strike now.
@@ -289,6 +294,22 @@ impl Faults {
     pub async fn begun(&self) {
         // Its sender is here.
         let _ = self.active.subscribe().wait_for(|active| *active).await;
+    }
+
+    /// Waits until a rule is added after this call that a watch is subject to as it is opened: one about its requests, and not about
+    /// what it tells, which such a rule strikes anyway.
+    pub fn added_for(&self, who: &str, target: Target) -> impl Future<Output = ()> + Send + use<> {
+        let (who, faults, mut added) = (who.to_owned(), self.clone(), self.added.subscribe());
+        let before = *added.borrow_and_update();
+        let is_new = move || {
+            let state = faults.lock();
+            let new = state.rules.iter().filter(|active| active.number > before);
+            new.map(|active| &active.rule).any(|rule| !rule.fault.is_about_pieces() && rule.is_about(&who, &target))
+        };
+        async move {
+            // Its sender is there with the faults.
+            while !is_new() && added.changed().await.is_ok() {}
+        }
     }
 
     /// Keeps no more than so many of what has struck and of what went unanswered, the newest; all unless it is said.
@@ -406,7 +427,7 @@ impl Faults {
         *nth += 1;
         let nth = *nth;
         let mut struck = Vec::new();
-        for active in rules.iter_mut().filter(|active| active.rule.is_about_pieces() == piece.is_some()) {
+        for active in rules.iter_mut().filter(|active| active.rule.fault.is_about_pieces() == piece.is_some()) {
             let Some(fault) = active.strikes(who, target, (at, key, nth), piece) else { continue };
             // Whether there is an older list to answer with is not known yet.
             if fate.add(&fault) && fault != Fault::Stale {
@@ -458,7 +479,7 @@ impl Faults {
     }
 
     /// Adds the `Date` header to an answer, if one is to be added.
-    fn date(&self, headers: &mut HeaderMap) {
+    pub fn date(&self, headers: &mut HeaderMap) {
         let Some(clock) = self.lock().date else { return };
         if let Ok(date) = HeaderValue::from_str(&answer::http_date(clock.now())) {
             headers.insert(DATE, date);
@@ -538,6 +559,11 @@ where
         }
         let carried =
             tokio::spawn(carry(server.clone(), request, Arc::clone(who), target, fate, release, faults.clone()));
-        Box::pin(async move { carried.await.unwrap_or_else(|ended| Err(ended.into())) })
+        let faults = faults.clone();
+        Box::pin(async move {
+            let mut answer = carried.await.unwrap_or_else(|ended| Err(ended.into()))?;
+            faults.date(answer.headers_mut());
+            Ok(answer)
+        })
     }
 }

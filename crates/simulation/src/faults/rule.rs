@@ -98,16 +98,29 @@ pub enum Refusal {
 }
 
 impl Fault {
-    /// Whether this is possible for such a request at all.
-    fn can_strike(&self, target: &Target) -> bool {
+    /// The only verb that it can strike, where it cannot strike every one.
+    fn only(&self) -> Option<Verb> {
         match self {
-            Self::Mutate => target.verb == Verb::Create,
-            Self::Behind(_) => target.verb == Verb::Watch,
-            // A request that names no version is answered with the newest there is.
-            Self::Refuse(Refusal::VersionTooLarge) => target.verb == Verb::Watch && target.resumes,
-            Self::Stale => target.verb == Verb::List,
-            _ => true,
+            Self::Mutate => Some(Verb::Create),
+            Self::Stale => Some(Verb::List),
+            Self::Behind(_) | Self::Refuse(Refusal::VersionTooLarge) => Some(Verb::Watch),
+            _ => self.is_about_pieces().then_some(Verb::Watch),
         }
+    }
+
+    /// Whether it strikes pieces of a watch rather than requests.
+    pub(super) fn is_about_pieces(&self) -> bool {
+        matches!(
+            self,
+            Self::Cut
+                | Self::CutAt { .. }
+                | Self::Stall
+                | Self::Lag(_)
+                | Self::BookmarkLost
+                | Self::BookmarkOld
+                | Self::EventLost
+                | Self::EventTwice
+        )
     }
 
     /// Whether this is possible for such a piece of a watch.
@@ -288,7 +301,8 @@ pub struct Rule {
     /// With this subresource; the empty one is the object itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subresource: Option<String>,
-    /// Only this one of the requests, or of the pieces of watches, that the fields above are about, counted from 1.
+    /// Only this one of the requests that the fields above are about, counted from 1; of a fault that strikes what a watch
+    /// tells, of all that such watches tell, bookmarks too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<u64>,
     /// How many of a thousand.
@@ -380,7 +394,12 @@ impl Rule {
     /// # Errors
     /// With the field, what was found and what was expected.
     pub fn check(&self) -> Result<(), String> {
-        let Self { fault, nth, per_mille, from, until, .. } = self;
+        let Self { fault, verbs, nth, per_mille, from, until, .. } = self;
+        if let Some(only) = fault.only().filter(|only| !verbs.is_empty() && !verbs.contains(only)) {
+            let found: Vec<&str> = verbs.iter().map(|verb| verb.word()).collect();
+            let (found, kind) = (found.join(", "), fault.kind());
+            return Err(format!("verbs: found {found}, expected {} among them: {kind} strikes no other", only.word()));
+        }
         if *per_mille > ALWAYS {
             return Err(format!("perMille: found {per_mille}, expected at most {ALWAYS}"));
         }
@@ -412,7 +431,8 @@ impl Rule {
     pub(super) fn is_about(&self, who: &str, target: &Target) -> bool {
         let only = |only: &Option<String>, found: &str| only.as_deref().is_none_or(|only| only == found);
         let product = |only: &str| who.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        self.client.as_deref().is_none_or(product)
+        self.fault.only().is_none_or(|verb| verb == target.verb)
+            && self.client.as_deref().is_none_or(product)
             && only(&self.user, &target.user)
             && (self.verbs.is_empty() || self.verbs.contains(&target.verb))
             && (self.resources.is_empty() || self.resources.contains(&target.resource))
@@ -426,21 +446,7 @@ impl Rule {
         self.nth.is_none_or(|only| only == nth)
             && at >= self.from
             && self.until.is_none_or(|until| at < until)
-            && self.fault.can_strike(target)
-    }
-
-    /// Whether it strikes pieces of a watch rather than requests.
-    pub(super) fn is_about_pieces(&self) -> bool {
-        matches!(
-            self.fault,
-            Fault::Cut
-                | Fault::CutAt { .. }
-                | Fault::Stall
-                | Fault::Lag(_)
-                | Fault::BookmarkLost
-                | Fault::BookmarkOld
-                | Fault::EventLost
-                | Fault::EventTwice
-        )
+            // A request that names no version is answered with the newest there is.
+            && (target.resumes || self.fault != Fault::Refuse(Refusal::VersionTooLarge))
     }
 }

@@ -172,7 +172,7 @@ where
     }
     let asked = Asked::of(&request);
     let answer = server.oneshot(request).await.map_err(Into::into)?;
-    let (mut head, body) = answer.into_parts();
+    let (head, body) = answer.into_parts();
     let body = body.map_err(Into::into).boxed_unsync();
     if let Some(End::AnswerLost | End::ActedAndRefused(_)) = fate.end {
         // A watch has no end to wait for.
@@ -198,7 +198,6 @@ where
     {
         return Ok(answer);
     }
-    faults.date(&mut head.headers);
     if target.verb == Verb::Watch && head.status.is_success() {
         let body = deliver(body, who, target, (fate.behind, release), faults, outages);
         return Ok(Response::from_parts(head, body));
