@@ -201,6 +201,38 @@ fn each_deployment_of_the_files_is_rolled_whatever_the_others_are() {
     }
 }
 
+/// Where pods go is as the manifest has it, on as many nodes in as many zones as are asked for.
+///
+/// Contract: SIM-01, SIM-02, SI-04
+#[test]
+fn a_deployment_is_rolled_on_the_nodes_that_are_asked_for() {
+    let folder = TempDir::new().expect("a folder");
+    let apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: \
+                 kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}";
+    let spread = "topologySpreadConstraints: [{topologyKey: topology.kubernetes.io/zone, maxSkew: 1, whenUnsatisfiable: \
+                  DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]";
+    for (more, arguments, complete) in [
+        (apart, &[][..], 0),
+        (apart, &["--nodes", "5"], 1),
+        (spread, &[], 1),
+        (spread, &["--zones", "0"], 0),
+        // Of three zones one node is none: the first takes one pod, and then every other zone must have one.
+        (&*spread.replace("maxSkew: 1", "maxSkew: 1, minDomains: 3"), &["--nodes", "2"], 0),
+    ] {
+        let manifest = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  replicas: 4\n  selector: {{matchLabels: \
+             {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec: {{{more}, containers: [{{name: c, \
+             image: nginx}}]}}\n"
+        );
+        std::fs::write(folder.path().join("web.yaml"), manifest).expect("a file");
+        let fixed = ["--manifests", "web.yaml", "--faults", "none", "--cases", "1", "--output", "json"];
+        let rolled = simulate(folder.path(), &[&fixed, arguments].concat());
+        let found: Value = serde_json::from_slice(&rolled.stdout).expect("JSON");
+        assert_eq!(found["deployments"][0]["complete"], complete, "{more} {arguments:?}: {found}");
+        assert_eq!(rolled.status.code(), Some(1 - complete), "{}", text(&rolled.stderr));
+    }
+}
+
 /// Each event of a history is late, lost and twice once.
 ///
 /// Contract: B-07, SI-04
@@ -230,8 +262,15 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
     std::fs::write(folder.path().join("fated.yaml"), fated).expect("a file");
     let large = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: large}\nspec: {replicas: 2147483647}\n";
     std::fs::write(folder.path().join("large.yaml"), large).expect("a file");
+    let paused = large.replace("large", "paused").replace("replicas: 2147483647", "paused: true");
+    std::fs::write(folder.path().join("paused.yaml"), paused).expect("a file");
+    std::fs::write(folder.path().join("idle.yaml"), "seed: 1\noperations: []\n").expect("a file");
     for (arguments, said) in [
         (&["--faults", "rain"][..], &["found \"rain\"", "slow-watches", "node-loss"][..]),
+        (&["--faults", "resets,quota, resets"], &["found \"resets\" twice"]),
+        (&["--profile", "failover", "--faults", "restore"], &["--faults: found none that --profile failover can be"]),
+        (&["--replay", "idle.yaml"], &["idle.yaml: operations: found none that makes a workload"]),
+        (&["--manifests", "paused.yaml"], &["Deployment \"paused\": spec.paused: found true, expected false"]),
         (&["--cases", "0"], &["--cases", "1.."]),
         (&["--minutes", "0"], &["--minutes", "above 0"]),
         (&["--jobs", "0"], &["--jobs", "1..=1024"]),

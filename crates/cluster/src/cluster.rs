@@ -273,6 +273,7 @@ impl Parts {
         resource.namespace = Some(LEASE_NAMESPACE.to_owned());
         leases.attach(informers.of(&resource));
 
+        follow(informers, &namespaces::resource(), to_scheduler.clone(), scheduler::Input::Namespaces);
         let storage = [volumes::all_claims(), volumes::all_volumes(), volumes::all_classes()];
         let scheduler = match storage.iter().all(|resource| kinds.borrow().serves(resource)) {
             true => {
@@ -352,7 +353,7 @@ impl Parts {
         }
         let mut all: Fan<Namespace> = Fan::default();
         all.to(move |batch| drop(to_keeper.send(namespaces::Input::Namespaces(batch))));
-        all.attach(self.informers.of(&WatchedResource::new("", "v1", "namespaces")));
+        all.attach(self.informers.of(&namespaces::resource()));
         let (client, kinds) = (self.client.clone(), self.kinds.clone());
         self.loops.push(Box::pin(namespaces::run(for_keeper, client, kinds, furniture, terminate)));
     }

@@ -152,6 +152,11 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) nodes: u32,
 
+    /// In how many zones they are, by the label topology.kubernetes.io/zone: zone-1 and on, one node after the other; in none where
+    /// it is 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) zones: u32,
+
     /// The address the API server listens on; port 0 takes any free port. Where absent, 127.0.0.1:6443, or the address of
     /// the last start with `--data-dir`
     #[arg(long, value_name = "ADDR:PORT")]

@@ -42,6 +42,8 @@ pub(crate) fn nodes_for(pods: u64) -> u32 {
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) nodes: u32,
+    /// In how many zones they are; in none where it is 0.
+    pub(crate) zones: u32,
     pub(crate) pod_startup: DelayRange,
     pub(crate) pod_shutdown: Duration,
     pub(crate) namespace_grace: Duration,
@@ -61,6 +63,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             nodes: 3,
+            zones: 0,
             pod_startup: DelayRange::ZERO,
             pod_shutdown: Duration::ZERO,
             namespace_grace: Duration::ZERO,
@@ -176,6 +179,7 @@ impl Server {
         let Self { client, controllers: manager, cluster, requests, watches, server, settings, seed } = self;
         let cluster_options = ClusterOptions {
             nodes: settings.nodes,
+            capacity: Capacity { zones: settings.zones, ..Capacity::default() },
             pod_startup: settings.pod_startup,
             pod_shutdown: settings.pod_shutdown,
             namespace_grace: settings.namespace_grace,

@@ -93,6 +93,7 @@ async fn bring_up(arguments: &Up, display: &mut Display) -> Result<()> {
     let page_listener = page.page.then(|| page::listen("--page-listen", page.page_listen)).transpose()?;
     let settings = Settings {
         nodes: arguments.nodes,
+        zones: arguments.zones,
         pod_startup: arguments.pod_startup,
         pod_shutdown: arguments.pod_shutdown,
         namespace_grace: Duration::ZERO,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use muster_apiserver::http::Service;
 use muster_apiserver::storage::Storage;
 use muster_apiserver::{ApiServer, Options as ServerOptions};
-use muster_cluster::{Cluster, DelayRange, Options as ClusterOptions, controllers};
+use muster_cluster::{Capacity, Cluster, DelayRange, Options as ClusterOptions, controllers};
 use muster_objects::time::Timestamp;
 use muster_runtime::client::{Client, ClientError, Options as ClientOptions};
 use muster_runtime::clock::Clock;
@@ -37,6 +37,8 @@ pub struct Settings {
     pub seed: u64,
     /// How many simulated nodes there are.
     pub nodes: u32,
+    /// In how many zones they are; in none where it is 0.
+    pub zones: u32,
     /// How long a pod takes to become ready.
     pub pod_startup: DelayRange,
     /// The longest time that a deleted pod keeps terminating.
@@ -59,6 +61,7 @@ impl Settings {
         Self {
             seed,
             nodes: 3,
+            zones: 0,
             pod_startup: DelayRange::new(Duration::from_millis(200), Duration::from_millis(800)),
             pod_shutdown: Duration::from_secs(1),
             manager: ManagerOptions::default(),
@@ -232,6 +235,7 @@ fn options(name: &str, clock: Clock) -> ClientOptions {
 async fn start_cluster(client: Client, settings: &Settings) -> Result<Cluster, ClientError> {
     let options = ClusterOptions {
         nodes: settings.nodes,
+        capacity: Capacity { zones: settings.zones, ..Capacity::default() },
         pod_startup: settings.pod_startup,
         pod_shutdown: settings.pod_shutdown,
         seed: settings.seed,

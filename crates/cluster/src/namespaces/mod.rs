@@ -38,7 +38,7 @@ const LAST_LOOK: Duration = Duration::from_secs(2);
 /// A namespace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Namespace {
-    /// Its metadata.
+    /// Its metadata, labels included.
     pub meta: Meta,
     /// Whether its phase is Terminating.
     pub terminating: bool,
@@ -75,7 +75,7 @@ impl Object for Namespace {
             phase: Option<Text<'a>>,
         }
         let wire: Wire<'_> = muster_objects::json::from_slice(json).map_err(DecodeError::of("Namespace"))?;
-        let (meta, _, _) = wire.metadata.read(interner, false);
+        let (meta, _, _) = wire.metadata.read(interner, true);
         let terminating = wire.status.phase.as_deref() == Some("Terminating");
         Ok(Self { meta, terminating, kept: wire.spec.finalizers.iter().any(|finalizer| &**finalizer == "kubernetes") })
     }
@@ -100,6 +100,11 @@ pub(crate) enum Input {
     Namespaces(Batch<Namespace>),
     /// ConfigMaps `kube-root-ca.crt` or ServiceAccounts `default` changed.
     Furniture(Batch<PartialObject>),
+}
+
+/// The watch of all namespaces.
+pub(crate) fn resource() -> WatchedResource {
+    WatchedResource::new("", "v1", "namespaces")
 }
 
 /// The watches of what every namespace gets.

@@ -28,11 +28,13 @@ pub struct Capacity {
     pub memory_gib: u32,
     /// Pods.
     pub pods: u32,
+    /// In how many zones the nodes are, one after the other in each; in none where it is 0.
+    pub zones: u32,
 }
 
 impl Default for Capacity {
     fn default() -> Self {
-        Self { cpu: 64, memory_gib: 256, pods: 5120 }
+        Self { cpu: 64, memory_gib: 256, pods: 5120, zones: 0 }
     }
 }
 
@@ -77,6 +79,9 @@ pub fn node_body(name: &str, place: &Place, capacity: &Capacity, now: Timestamp)
     push_field(&mut out, true, "name", name);
     out.push_str(r#","labels":{"beta.kubernetes.io/arch":"amd64","beta.kubernetes.io/os":"linux","kubernetes.io/arch":"amd64","kubernetes.io/os":"linux""#);
     push_field(&mut out, false, "kubernetes.io/hostname", name);
+    if let Some(zone) = node_ordinal(name).and_then(|ordinal| ordinal.checked_rem(capacity.zones)) {
+        push_field(&mut out, false, "topology.kubernetes.io/zone", &format!("zone-{}", zone + 1));
+    }
     out.push_str(r#"},"annotations":{"muster.dev/simulated":"true","node.alpha.kubernetes.io/ttl":"0"}},"spec":{"#);
     // Writing to a String cannot fail, here and below.
     let _ = write!(out, r#""podCIDR":"{0}/{1}","podCIDRs":["{0}/{1}"],"#, place.pods, place.prefix);
@@ -165,7 +170,7 @@ const CONDITIONS: [(&str, &str, &str, &str); 4] = [
 ];
 
 fn push_status(out: &mut String, name: &str, place: &Place, capacity: &Capacity, now: Timestamp) {
-    let Capacity { cpu, memory_gib, pods } = capacity;
+    let Capacity { cpu, memory_gib, pods, zones: _ } = capacity;
     let resources = format!(
         r#"{{"cpu":"{cpu}","ephemeral-storage":"1Ti","hugepages-1Gi":"0","hugepages-2Mi":"0","memory":"{memory_gib}Gi","pods":"{pods}"}}"#
     );
@@ -215,6 +220,14 @@ mod tests {
         assert_eq!((node.ready, node.pods, node.allocatable.milli_cpu), (Readiness::True, 5120, 64_000));
         assert_eq!(node.allocatable.memory, 256 << 30);
         assert_eq!(node.meta.labels.get("kubernetes.io/hostname"), Some("node-1"));
+        assert_eq!(node.meta.labels.get("topology.kubernetes.io/zone"), None);
+        let in_zones = Capacity { zones: 2, ..Capacity::default() };
+        for (ordinal, zone) in [(0, "zone-1"), (1, "zone-2"), (2, "zone-1")] {
+            let place = place(ordinal, &in_zones);
+            let body = node_body(&node_name(ordinal), &place, &in_zones, Timestamp::UNIX_EPOCH);
+            let node = Node::decode(&body, &mut Interner::new()).expect("it is a node");
+            assert_eq!(node.meta.labels.get("topology.kubernetes.io/zone"), Some(zone));
+        }
         assert_eq!(node.address.as_deref(), Some("172.18.0.3"));
         assert!(node.simulated && !node.unreachable && node.taints.is_empty());
         let json: serde_json::Value = serde_json::from_slice(&body).expect("JSON");

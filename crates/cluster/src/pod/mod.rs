@@ -2,6 +2,7 @@
 
 mod command;
 mod index;
+mod terms;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use muster_objects::{DecodeError, Interner, Meta, Object, OwnerReference, PodPha
 pub use self::command::End;
 pub use self::index::PodIndexes;
 pub(crate) use self::index::claims as claims_of;
+pub use self::terms::{PodTerm, PodTerms, Spread};
 use self::wire::WirePod;
 use crate::fate::Directions;
 use crate::metadata::Finalizers;
@@ -93,6 +95,8 @@ pub struct PodExtras {
     pub claims: Box<[ClaimVolume]>,
     /// The ConfigMaps and Secrets that it must have, in the order in which a node looks for them.
     pub needs: Box<[Need]>,
+    /// What it asks of the pods that nodes have already.
+    pub terms: Option<Arc<PodTerms>>,
     /// Containers that were added while it ran, to look into it.
     pub ephemeral_containers: Box<[Container]>,
     /// What a node tells of the resources of each container that has some, as fields of its status, by its name.

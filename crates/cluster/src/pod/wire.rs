@@ -1,6 +1,7 @@
 //! A pod on the wire: the fields that are read of its JSON, borrowed from it where they can be.
 
 mod extras;
+mod terms;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,6 +12,7 @@ use muster_objects::{Interner, PodPhase, Timestamp};
 use serde::Deserialize;
 
 use self::extras::{WireEnv, WireEnvFrom, WireVolume, extras};
+use self::terms::{WirePodAffinity, WireSpread};
 use super::{Container, DEFAULT_SCHEDULER, HostPort, Pod, PodSpec, PodStatus, Protocol, RestartPolicy, command};
 use crate::fate::Directions;
 use crate::json::{Text, list, or_default};
@@ -38,6 +40,8 @@ struct WireSpec<'a> {
     node_selector: Option<BTreeMap<Text<'a>, Text<'a>>>,
     #[serde(borrow)]
     affinity: Option<WireAffinity<'a>>,
+    #[serde(borrow, deserialize_with = "list")]
+    topology_spread_constraints: Vec<WireSpread<'a>>,
     #[serde(borrow, deserialize_with = "list")]
     tolerations: Vec<WireToleration<'a>>,
     #[serde(borrow)]
@@ -74,6 +78,10 @@ struct WireSpec<'a> {
 struct WireAffinity<'a> {
     #[serde(borrow)]
     node_affinity: Option<WireNodeAffinity<'a>>,
+    #[serde(borrow)]
+    pod_affinity: Option<WirePodAffinity<'a>>,
+    #[serde(borrow)]
+    pod_anti_affinity: Option<WirePodAffinity<'a>>,
 }
 
 #[derive(Deserialize)]

@@ -34,8 +34,14 @@ pub(super) struct Misfit {
 }
 
 impl Misfit {
+    /// Pods that leave the node could not help.
     pub(super) fn never(reason: &str) -> Self {
         Self { reasons: vec![reason.to_owned()], unresolvable: true }
+    }
+
+    /// They could.
+    pub(super) fn now(reason: &str) -> Self {
+        Self { reasons: vec![reason.to_owned()], unresolvable: false }
     }
 }
 
@@ -76,20 +82,25 @@ impl NodeInfo {
         if self.node.unschedulable && !tolerates_cordon(pod) {
             return Err(Misfit::never("node(s) were unschedulable"));
         }
-        if untolerated(&self.node.taints, &pod.tolerations, &[Effect::NoSchedule, Effect::NoExecute]).is_some() {
+        if !self.is_tolerated_by(pod) {
             return Err(Misfit::never("node(s) had untolerated taint(s)"));
         }
         if !self.is_wanted_by(pod) {
             return Err(Misfit::never("node(s) didn't match Pod's node affinity/selector"));
         }
         if pod.host_ports.iter().any(|port| port.rivals(&self.ports).next().is_some()) {
-            let reason = "node(s) didn't have free ports for the requested pod ports";
-            return Err(Misfit { reasons: vec![reason.to_owned()], unresolvable: false });
+            return Err(Misfit::now("node(s) didn't have free ports for the requested pod ports"));
         }
         self.has_room(pod)
     }
 
-    fn is_wanted_by(&self, pod: &PodSpec) -> bool {
+    /// Whether the pod bears its taints.
+    pub(super) fn is_tolerated_by(&self, pod: &PodSpec) -> bool {
+        untolerated(&self.node.taints, &pod.tolerations, &[Effect::NoSchedule, Effect::NoExecute]).is_none()
+    }
+
+    /// Whether the pod's node selector and affinity allow it.
+    pub(super) fn is_wanted_by(&self, pod: &PodSpec) -> bool {
         let labels = &self.node.meta.labels;
         pod.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value))
             && pod

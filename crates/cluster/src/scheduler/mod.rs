@@ -8,13 +8,17 @@
 //! ```
 //!
 //! A pod goes to the feasible node with the fewest pods, the first by name of several. What a real
-//! scheduler weighs besides (topology spread, pod affinity, images) is not weighed; what it forbids by
-//! node selector, node affinity, taints, cordons, host ports, room and volumes is forbidden.
+//! scheduler weighs besides (preferences of affinity and spread, images) is not weighed; what it forbids by
+//! node selector, node affinity, taints, cordons, host ports, room, volumes, topology spread, and affinity and
+//! anti-affinity between pods is forbidden.
 
 mod fit;
 mod run;
 #[cfg(test)]
 mod tests;
+mod topology;
+#[cfg(test)]
+mod topology_tests;
 mod volumes;
 #[cfg(test)]
 mod volumes_tests;
@@ -24,10 +28,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_objects::{Moment, ObjectKey, Uid};
+use muster_objects::{Labels, Moment, ObjectKey, Uid};
 
 use self::fit::{Misfit, NodeInfo, explain, explain_all};
 pub(crate) use self::run::{Input, run};
+use self::topology::{Likeness, Topology};
 use self::volumes::{PodClaims, Storage};
 use crate::control::Slim;
 use crate::json::FixedMap;
@@ -94,6 +99,10 @@ pub struct Scheduler {
     nodes: BTreeMap<Arc<str>, NodeInfo>,
     /// Nodes by how many pods they have: the order in which they are tried.
     by_load: BTreeSet<(usize, Arc<str>)>,
+    /// What pods that are placed mean for others.
+    topology: Topology,
+    /// Whether a pod is parked that asks for something of other pods.
+    waits_for_pods: bool,
     /// What each pod takes of which node.
     placed: FixedMap<Uid, Placement>,
     /// Pods without a node.
@@ -115,6 +124,9 @@ struct Placement {
     node: Arc<str>,
     requests: Resources,
     ports: Box<[HostPort]>,
+    alike: Arc<Likeness>,
+    /// Whether it is being deleted.
+    leaving: bool,
 }
 
 #[derive(Debug)]
@@ -189,6 +201,17 @@ impl Scheduler {
         }
     }
 
+    /// A namespace was added or changed.
+    pub(crate) fn namespace_changed(&mut self, now: Moment, name: &Arc<str>, labels: &Labels) {
+        self.topology.namespace_changed(name, labels);
+        self.pods_changed(now);
+    }
+
+    /// A namespace is gone.
+    pub(crate) fn namespace_deleted(&mut self, name: &str) {
+        self.topology.namespace_deleted(name);
+    }
+
     /// A node was added or changed.
     pub fn node_changed(&mut self, now: Moment, node: Arc<Node>) {
         let name = Arc::clone(&node.meta.name);
@@ -226,13 +249,19 @@ impl Scheduler {
         }
         if let Some(node) = &pod.node {
             self.drop_pending(uid);
-            match self.placed.get(uid) {
-                Some(placed) if placed.node == *node => {}
+            match self.placed.get_mut(uid) {
+                Some(placed) if placed.node == *node => {
+                    if placed.leaving != pod.meta.is_being_deleted() || !placed.alike.is_of(pod) {
+                        self.topology.remove(node, &placed.alike, placed.leaving);
+                        (placed.alike, placed.leaving) = (self.topology.add(node, pod), pod.meta.is_being_deleted());
+                        self.pods_changed(now);
+                    }
+                }
                 Some(_) => {
                     self.release(now, uid);
-                    self.place(uid.clone(), node, pod);
+                    self.place(now, uid.clone(), node, pod);
                 }
-                None => self.place(uid.clone(), node, pod),
+                None => self.place(now, uid.clone(), node, pod),
             }
             return;
         }
@@ -244,7 +273,7 @@ impl Scheduler {
             // A state from before the binding that was asked for and answered already.
             None if self.placed.contains_key(uid) => {}
             Some(pending) => {
-                let changed = pending.pod.spec.shape != pod.spec.shape;
+                let changed = pending.pod.spec.shape != pod.spec.shape || pending.pod.meta.labels != pod.meta.labels;
                 pending.pod = Arc::clone(pod);
                 if changed && matches!(pending.state, State::Parked(..) | State::BackingOff(_)) {
                     self.activate(uid);
@@ -356,7 +385,7 @@ impl Scheduler {
         let reason = match self.decide_node(&pod) {
             Ok((node, writes)) => {
                 self.pending.get_mut(&uid)?.state = State::Binding;
-                self.place(uid.clone(), &node, &pod);
+                self.place(now, uid.clone(), &node, &pod);
                 if !writes.is_empty() || self.storage.as_ref().is_some_and(|storage| !storage.are_bound(&pod)) {
                     return Some(Decision::BindVolumes { uid, writes: VolumeWrites(writes) });
                 }
@@ -368,6 +397,7 @@ impl Scheduler {
         pending.attempts += 1;
         let (earliest, flush) = (now + backoff(pending.attempts), now + FLUSH_AFTER);
         pending.state = State::Parked(earliest, flush);
+        self.waits_for_pods |= pod.extras().terms.is_some();
         self.parked.insert((pending.sequence, uid.clone()));
         self.timed.insert((flush, pending.sequence, uid.clone()));
         let known = pending.said.as_ref() == Some(&reason);
@@ -378,18 +408,21 @@ impl Scheduler {
     /// The node for a pod with what has to be written of its volumes, or why there is none.
     fn decide_node(&mut self, pod: &Pod) -> Result<(Arc<str>, Vec<Write>), Arc<str>> {
         let storage = self.storage.as_ref().filter(|_| !pod.extras().claims.is_empty());
+        let around = self.topology.around(pod, &self.nodes);
+        let near = |info: &NodeInfo| around.as_ref().map_or(Ok(()), |around| around.fit(info));
         let Some(storage) = storage else {
-            // Pods of one shape fit the same nodes.
-            let shape = pod.spec.shape;
-            if let Some(reason) = self.hopeless.get(&shape) {
+            // Pods of one shape fit the same nodes, whatever is there.
+            let shape = around.is_none().then_some(pod.spec.shape);
+            if let Some(reason) = shape.and_then(|shape| self.hopeless.get(&shape)) {
                 return Err(Arc::clone(reason));
             }
-            let fit = |info: &NodeInfo| info.fit(&pod.spec);
-            return self.choose(pod, fit).map(|node| (node, Vec::new())).ok_or_else(|| {
+            let fit = |info: &NodeInfo| info.fit(&pod.spec).and_then(|()| near(info));
+            let Some(node) = self.choose(pod, fit) else {
                 let reason: Arc<str> = explain(self.nodes.values(), fit).into();
-                self.hopeless.insert(shape, Arc::clone(&reason));
-                reason
-            });
+                self.hopeless.extend(shape.map(|shape| (shape, Arc::clone(&reason))));
+                return Err(reason);
+            };
+            return Ok((node, Vec::new()));
         };
         let claims = match storage.claims_of(pod) {
             Ok(claims) => claims,
@@ -399,7 +432,7 @@ impl Scheduler {
             info.fit(&pod.spec)?;
             storage.on_node(claims, &info.node)
         };
-        let fit = |info: &NodeInfo| on_node(info, &claims).map(drop);
+        let fit = |info: &NodeInfo| on_node(info, &claims).and_then(|_| near(info));
         let node = self.choose(pod, fit).ok_or_else(|| explain(self.nodes.values(), fit))?;
         let writes = self.nodes.get(&node).and_then(|info| on_node(info, &claims).ok()).unwrap_or_default();
         Ok((node, writes))
@@ -420,11 +453,13 @@ impl Scheduler {
         reluctant.map(Arc::clone)
     }
 
-    fn place(&mut self, uid: Uid, node: &Arc<str>, pod: &Pod) {
+    fn place(&mut self, now: Moment, uid: Uid, node: &Arc<str>, pod: &Pod) {
         let placement = Placement {
             node: Arc::clone(node),
             requests: pod.spec.requests.clone(),
             ports: pod.spec.host_ports.clone(),
+            alike: self.topology.add(node, pod),
+            leaving: pod.meta.is_being_deleted(),
         };
         if let Some(info) = self.nodes.get_mut(node) {
             self.by_load.remove(&(info.pods, Arc::clone(node)));
@@ -432,10 +467,19 @@ impl Scheduler {
             self.by_load.insert((info.pods, Arc::clone(node)));
         }
         self.placed.insert(uid, placement);
+        self.pods_changed(now);
+    }
+
+    /// What is placed has changed: pods that ask for something of others may be tried again.
+    fn pods_changed(&mut self, now: Moment) {
+        if std::mem::take(&mut self.waits_for_pods) {
+            self.unpark(now, |pod| pod.extras().terms.is_some());
+        }
     }
 
     fn release(&mut self, now: Moment, uid: &Uid) {
         let Some(placement) = self.placed.remove(uid) else { return };
+        self.topology.remove(&placement.node, &placement.alike, placement.leaving);
         if let Some(info) = self.nodes.get_mut(&placement.node) {
             self.by_load.remove(&(info.pods, Arc::clone(&placement.node)));
             info.remove(&placement.requests, &placement.ports);

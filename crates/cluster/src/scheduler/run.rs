@@ -15,6 +15,7 @@ use crate::control::Slim;
 use crate::events::{EventType, scheduler_event};
 use crate::feed::{Batch, parts};
 use crate::kubelet::{Outcome, sleep_until};
+use crate::namespaces::Namespace;
 use crate::node::Node;
 use crate::pod::Pod;
 use crate::volumes::{Claim, Class, Volume};
@@ -31,6 +32,8 @@ pub(crate) enum Input {
     Pods(Batch<Pod>),
     /// Nodes changed.
     Nodes(Batch<Node>),
+    /// Namespaces changed.
+    Namespaces(Batch<Namespace>),
     /// Claims changed.
     Claims(Batch<Slim<Claim>>),
     /// Volumes changed.
@@ -79,7 +82,7 @@ pub(crate) async fn run(
             batch = input.recv() => match batch {
                 Some(Input::Pods(batch)) => take_pods(&mut scheduler, &client, &batch),
                 Some(Input::Nodes(batch)) => any_node |= take_nodes(&mut scheduler, &client, &batch),
-                Some(told) => take_storage(&mut scheduler, clock.moment(), &told),
+                Some(told) => take_others(&mut scheduler, clock.moment(), &told),
                 None => return,
             },
             Some(landing) = flights.join_next() => landed(&mut scheduler, clock.moment(), landing),
@@ -98,8 +101,18 @@ fn landed(scheduler: &mut Scheduler, now: Moment, landing: Result<Landed, JoinEr
     }
 }
 
-fn take_storage(scheduler: &mut Scheduler, now: Moment, told: &Input) {
+fn take_others(scheduler: &mut Scheduler, now: Moment, told: &Input) {
     match told {
+        Input::Namespaces(batch) => {
+            for change in batch.iter() {
+                match parts(change) {
+                    (_, Some(namespace)) => {
+                        scheduler.namespace_changed(now, &namespace.meta.name, &namespace.meta.labels);
+                    }
+                    (gone, None) => gone.into_iter().for_each(|gone| scheduler.namespace_deleted(&gone.meta.name)),
+                }
+            }
+        }
         Input::Claims(batch) => {
             for change in batch.iter() {
                 match parts(change) {

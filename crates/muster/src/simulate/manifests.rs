@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use muster_simulation::case::{
-    Act, Case, Figures, LONGEST_PAUSE, Operation, Played, Profile, Undone, play_alone, rollout_of,
+    Act, Case, Figures, LONGEST_PAUSE, Operation, Played, Profile, Surroundings, Undone, play_alone, rollout_of,
 };
 use muster_simulation::laws::Broken;
 use muster_simulation::text;
@@ -52,6 +52,9 @@ impl Rollout {
 
     /// The merge patch of a Deployment.
     fn patch(&self, deployment: &Value) -> Result<Value> {
+        if deployment["spec"]["paused"] == true {
+            bail!("spec.paused: found true, expected false: a paused Deployment is not rolled");
+        }
         Ok(match self {
             Self::Restart => {
                 let annotations = json!({"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:01:00Z"});
@@ -289,11 +292,15 @@ fn roll_one(
     needs: &[Value],
 ) -> Result<(Rolled, Duration)> {
     let merge = arguments.rollout.patch(deployment)?;
+    let on = Surroundings {
+        nodes: arguments.nodes,
+        zones: arguments.zones,
+        pod_startup: arguments.pod_startup.range(),
+        pod_shutdown: arguments.pod_shutdown,
+    };
     let drawn = |nth: u64| {
         let seed = arguments.seed.wrapping_add(nth);
-        let startup = arguments.pod_startup.range();
-        let mut case = rollout_of((deployment, needs), &merge, (seed, startup), arguments.weather());
-        case.pod_shutdown = arguments.pod_shutdown;
+        let case = rollout_of((deployment, needs), &merge, (seed, &on), arguments.weather());
         let weather = arguments.weather();
         let weather = weather.map_or("none", |weather| Profile::Rollouts.weather_of(seed, weather));
         Drawn { seed, name: Name { profile: "manifests", weather }, stem: format!("case-{seed}"), case }
@@ -322,13 +329,14 @@ fn roll_one(
         bail!("no history came to the --rollout: its template is so already, or it was gone before");
     }
     let case = |seed: u64| drawn(seed.wrapping_sub(arguments.seed)).case;
-    Ok((rolled(arguments, name, &tally, &case)?, tally.lasted))
+    let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or(1);
+    Ok((rolled(arguments, (name, replicas), &tally, &case)?, tally.lasted))
 }
 
 /// What all histories come to. Their cases are drawn again.
 fn rolled(
     arguments: &Simulate,
-    name: &str,
+    (name, replicas): (&str, i64),
     Tally { histories, found, broken, .. }: &Tally,
     case: &dyn Fn(u64) -> Case,
 ) -> Result<Rolled> {
@@ -343,11 +351,11 @@ fn rolled(
             worst = Some((*seed, each));
         }
     }
-    let (mut worst_case, mut worst_faults, mut replicas) = (String::new(), "", 0);
+    let (mut worst_case, mut worst_faults) = (String::new(), "");
     if let Some((seed, worst)) = worst {
         let file = arguments.save.join(format!("worst-{name}.yaml"));
         write(&file, &case(seed).written())?;
-        (worst_case, worst_faults, replicas) = (file.display().to_string(), worst.faults, worst.figures.replicas);
+        (worst_case, worst_faults) = (file.display().to_string(), worst.faults);
     }
     let mut broken_cases = Vec::new();
     for (seed, broken) in broken {

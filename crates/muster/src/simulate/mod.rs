@@ -116,6 +116,14 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "DURATION", requires = "manifests", conflicts_with_all = OTHERS, default_value = "1s", value_parser = parse_duration)]
     pod_shutdown: Duration,
 
+    /// How many nodes they run on
+    #[arg(long, value_name = "N", requires = "manifests", conflicts_with_all = OTHERS, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    nodes: u32,
+
+    /// In how many zones these are, by the label topology.kubernetes.io/zone: one node after the other; in none where it is 0
+    #[arg(long, value_name = "N", requires = "manifests", conflicts_with_all = OTHERS, default_value_t = 3)]
+    zones: u32,
+
     /// Play the case in this file, in place of others
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cases", "seed", "profile", "faults", "minutes", "manifests"])]
     replay: Option<PathBuf>,
@@ -190,7 +198,15 @@ impl Faults {
                 format!("found {name:?}, expected all or none alone, or some of{}", all.collect::<String>())
             })
         };
-        text.split(',').map(|name| named(name.trim())).collect::<Result<Vec<_>, _>>().map(|found| Self(Some(found)))
+        let mut found: Vec<Weather> = Vec::new();
+        for name in text.split(',').map(str::trim) {
+            let weather = named(name)?;
+            if found.iter().any(|other| other.name == weather.name) {
+                return Err(format!("found {name:?} twice, expected each once"));
+            }
+            found.push(weather);
+        }
+        Ok(Self(Some(found)))
     }
 }
 
@@ -216,6 +232,12 @@ impl Simulate {
             (None, false) => 100,
         };
         self.cases.unwrap_or(unsaid)
+    }
+
+    /// Whether any of the faults strikes cases of the profile.
+    fn has_faults(&self) -> bool {
+        let profile = case::Profile::from(self.profile);
+        self.weather().is_none_or(|weather| weather.iter().any(|weather| profile.has(weather)))
     }
 
     fn jobs(&self) -> usize {
@@ -244,6 +266,11 @@ impl From<Profile> for case::Profile {
 pub(crate) fn run(arguments: &Simulate) -> ExitCode {
     if arguments.seed.checked_add(arguments.seeds() - 1).is_none() {
         eprintln!("error: --seed: found {}, expected one that so many cases can count on from", arguments.seed);
+        return ExitCode::from(2);
+    }
+    if !arguments.has_faults() {
+        let profile = case::Profile::from(arguments.profile).name();
+        eprintln!("error: --faults: found none that --profile {profile} can be struck by: its laws could not judge it");
         return ExitCode::from(2);
     }
     let outcome = match &arguments.replay {
@@ -495,6 +522,12 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
     })?;
     if let Some(refused) = played.not_created(&case) {
         bail!("{}: create: the server refuses: {refused}", file.display());
+    }
+    if played.seen.is_empty() && played.broken.is_empty() {
+        bail!(
+            "{}: operations: found none that makes a workload, expected one: there is nothing to judge",
+            file.display()
+        );
     }
     let mut report = Report::of(case.seed);
     report.add(&Found::of(case.seed, Name { profile: "file", weather: "of the file" }, &played));

@@ -14,8 +14,6 @@ use crate::world::EPOCH_NANOS;
 /// From the moment at which it was asked for, until all faults were over and their consequences too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// How many pods were to be available.
-    pub replicas: i64,
     /// The lowest number of available pods.
     pub least_available: i64,
     /// The highest number of pods that were neither over nor being deleted.
@@ -58,9 +56,7 @@ impl Figures {
             let available = active.clone().filter(|pod| is_available(pod, min_ready, *millis));
             let [most, least] =
                 [active.count(), available.count()].map(|count| i64::try_from(count).unwrap_or(i64::MAX));
-            let replicas = number(deployment, "/spec/replicas");
-            let so_far = found.get_or_insert(Self { replicas, least_available: least, most_pods: most, took: None });
-            so_far.replicas = replicas;
+            let so_far = found.get_or_insert(Self { least_available: least, most_pods: most, took: None });
             so_far.least_available = so_far.least_available.min(least);
             so_far.most_pods = so_far.most_pods.max(most);
             if *kind == Kind::Deployment && so_far.took.is_none() && is_complete(deployment, rolled_from) {

@@ -46,7 +46,7 @@ use muster_runtime::yaml;
 use muster_tree::Value;
 use serde::{Deserialize, Serialize};
 
-pub use draw::{Profile, rollout_of};
+pub use draw::{Profile, Surroundings, rollout_of};
 pub use figures::Figures;
 pub use operation::{Act, Doomed, DoomedSet, Operation, Pause, Propagation, Target, Undone, Workload};
 pub use play::{End, PlayError, Played, STACK, play_alone};
@@ -70,6 +70,9 @@ pub struct Case {
     /// How many simulated nodes there are: 3 unless it is said.
     #[serde(default = "three", skip_serializing_if = "is_three")]
     pub nodes: u32,
+    /// In how many zones they are, one after the other in each: in none unless it is said.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub zones: u32,
     /// How long a pod takes to become ready: 200 to 800 ms unless it is said.
     #[serde(default = "startup", with = "text::range")]
     pub pod_startup: Range<Duration>,
@@ -97,6 +100,11 @@ fn three() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_three(nodes: &u32) -> bool {
     *nodes == three()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_none(zones: &u32) -> bool {
+    *zones == 0
 }
 
 fn startup() -> Range<Duration> {
@@ -401,6 +409,7 @@ impl Case {
         Settings {
             manager,
             nodes: self.nodes,
+            zones: self.zones,
             pod_startup: DelayRange::new(self.pod_startup.start, self.pod_startup.end),
             pod_shutdown: self.pod_shutdown,
             ..Settings::seeded(self.seed)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use muster_objects::Interner;
 use serde::Deserialize;
 
+use super::terms::terms;
 use super::{WireContainer, WireSpec};
 use crate::json::{Text, list, push_string};
 use crate::pod::{ClaimVolume, NamedPort, Need, NeedKind, NeededBy, PodExtras};
@@ -132,6 +133,7 @@ pub(super) fn extras(pod: &str, spec: &WireSpec<'_>, interner: &mut Interner) ->
         ports: ports.collect(),
         claims: claims.collect(),
         needs: needs.into(),
+        terms: terms(spec, interner).map(Arc::new),
         ephemeral_containers: spec.ephemeral_containers.iter().map(|c| c.read(interner, false)).collect(),
         resources,
     };

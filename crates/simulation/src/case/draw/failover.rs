@@ -20,6 +20,7 @@ pub(super) fn failover(seed: u64) -> (Case, Vec<Operation>) {
     let case = Case {
         seed,
         nodes: 3,
+        zones: 0,
         resync: None,
         managers: Some(Managers { count, shards, clocks_apart: Duration::from_secs(random.below(7_200)) }),
         pod_startup: Duration::from_millis(200)..Duration::from_millis(800),

@@ -93,9 +93,20 @@ impl Profile {
         }
     }
 
-    /// What a seed has of this weather: what the laws of its profile can judge. Those of workloads know of no earlier versions;
-    /// and several managers have no say in what nodes and others do. Every other time they get slow requests and watches only, so
-    /// that it can be judged how soon one takes over from another, and so do deletions, for which it matters most who is told late.
+    /// Whether the laws of its cases can judge this weather, or else they have none of it. Those of workloads know of no earlier
+    /// versions; and several managers have no say in what nodes and others do.
+    #[must_use]
+    pub fn has(self, weather: &Weather) -> bool {
+        match (self, weather.how) {
+            (Self::Rollouts | Self::Everything, _) => true,
+            (_, How::Incident(Incident::Restore | Incident::SecondWriter)) => false,
+            (Self::Scaling | Self::Deletions, _) | (Self::Failover, How::Controllers(_) | How::Away) => true,
+            (Self::Failover, _) => false,
+        }
+    }
+
+    /// What a seed [has](Self::has) of this weather. Every other time several managers get slow requests and watches only, so that it
+    /// can be judged how soon one takes over from another, and so do deletions, for which it matters most who is told late.
     fn chosen(self, seed: u64, weather: &[Weather]) -> Chosen {
         let profile = self.of(seed);
         // Those that share the seeds have each kind of weather in turn too.
@@ -105,13 +116,7 @@ impl Profile {
             (Self::Everything, _) => seed / 8,
             _ => seed,
         };
-        let judged = |weather: &&Weather| match (profile, weather.how) {
-            (Self::Rollouts | Self::Everything, _) => true,
-            (_, How::Incident(Incident::Restore | Incident::SecondWriter)) => false,
-            (Self::Scaling | Self::Deletions, _) | (Self::Failover, How::Controllers(_) | How::Away) => true,
-            (Self::Failover, _) => false,
-        };
-        let kept: Vec<Weather> = weather.iter().filter(judged).copied().collect();
+        let kept: Vec<Weather> = weather.iter().filter(|weather| profile.has(weather)).copied().collect();
         let slow = |weather: &&Weather| {
             let rules = weather.rules(1);
             !rules.is_empty() && rules.iter().all(|rule| rule.fault.is_slow())
@@ -135,13 +140,26 @@ enum Chosen {
 /// How long what nobody has seen is believed to come (EX-02).
 const BELIEVED: Duration = Duration::from_secs(300);
 
-/// A Deployment whose pods take so long to start, which is left a minute or what it needs to come up beside the objects that it
-/// needs, and then gets a merge patch. Faults begin up to 7 s before that, or up to 8 s after.
+/// What a user's Deployment is rolled on.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// How many nodes there are.
+    pub nodes: u32,
+    /// In how many zones they are; in none where it is 0.
+    pub zones: u32,
+    /// How long a pod takes to become ready.
+    pub pod_startup: Range<Duration>,
+    /// The longest time that a deleted pod keeps terminating.
+    pub pod_shutdown: Duration,
+}
+
+/// A Deployment that is left a minute, or what it needs, to come up beside the objects that it needs, and then gets a merge patch.
+/// Faults begin up to 7 s before that, or up to 8 s after.
 #[must_use]
 pub fn rollout_of(
     (deployment, needs): (&Value, &[Value]),
     merge: &Value,
-    (seed, startup): (u64, Range<Duration>),
+    (seed, on): (u64, &Surroundings),
     weather: Option<&[Weather]>,
 ) -> Case {
     const MARGIN: Duration = Duration::from_secs(20);
@@ -152,10 +170,11 @@ pub fn rollout_of(
             .max(seconds(number(container, "/startupProbe/initialDelaySeconds")))
     });
     let ready = seconds(number(deployment, "/spec/minReadySeconds")).saturating_add(probes.max().unwrap_or_default());
-    let up = Duration::from_secs(60).max(startup.end.saturating_add(ready).saturating_add(MARGIN));
+    let up = Duration::from_secs(60).max(on.pod_startup.end.saturating_add(ready).saturating_add(MARGIN));
     let (mut case, _) = rollout::rollout(seed);
     let name = name(deployment).to_owned();
-    (case.pod_startup, case.pod_shutdown) = (startup, super::shutdown());
+    (case.nodes, case.zones) = (on.nodes, on.zones);
+    (case.pod_startup, case.pod_shutdown) = (on.pod_startup.clone(), on.pod_shutdown);
     if let Some(weather) = weather {
         let chosen = nth_of(seed, weather.to_vec());
         strike(&mut case, (&name, up.saturating_sub(Duration::from_secs(7))), chosen);
@@ -223,7 +242,7 @@ fn happen(case: &mut Case, (incident, deployment): (Incident, &str), window: Ran
     let mut now = window.start;
     while now < window.end {
         let act = match incident {
-            Incident::NodeLoss => Act::Nodes(1 + u32::try_from(random.below(3)).unwrap_or_default()),
+            Incident::NodeLoss => Act::Nodes(1 + u32::try_from(random.below(case.nodes.into())).unwrap_or_default()),
             Incident::Compaction | Incident::Restore => Act::Compact,
             Incident::Autoscaler => Act::Scale { deployment: deployment.to_owned(), replicas: 1 + random.below(12) },
             Incident::SecondWriter => match random.below(4) {

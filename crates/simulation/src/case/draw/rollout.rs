@@ -16,6 +16,7 @@ pub(super) fn rollout(seed: u64) -> (Case, Vec<Operation>) {
     let case = Case {
         seed,
         nodes: 3,
+        zones: 0,
         resync: None,
         managers: None,
         pod_startup: Duration::from_millis(startup.0)..Duration::from_millis(startup.1),

@@ -19,6 +19,7 @@ pub(super) fn scaling(seed: u64) -> (Case, Vec<Operation>) {
     let case = Case {
         seed,
         nodes: 3,
+        zones: 0,
         resync: None,
         managers: None,
         pod_startup: Duration::from_millis(200)..Duration::from_millis(800),
