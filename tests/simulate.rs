@@ -185,7 +185,8 @@ fn each_deployment_of_the_files_is_rolled_whatever_the_others_are() {
         "  1 complete; worst: ./worst-here.yaml (none); 0 broke a law",
         "  0 complete; worst: ./worst-large.yaml (none); 1 broke a law",
         "  seconds until complete            -        -        -        -        -        -        -\n",
-        "seed 1 broke 1 laws: ./case-large-1.yaml\n  ends: ",
+        "seed 1 broke 1 laws: ./case-large-1.yaml\n  ends: no end: pod large-",
+        " has no node: 0/3 nodes are available: 3 Insufficient cpu. ",
     ] {
         assert!(told.contains(said), "{said}:\n{told}{error}");
     }
@@ -216,7 +217,7 @@ fn a_deployment_is_rolled_on_the_nodes_that_are_asked_for() {
         (apart, &["--nodes", "5"], 1),
         (spread, &[], 1),
         (spread, &["--zones", "0"], 0),
-        // Of three zones one node is none: the first takes one pod, and then every other zone must have one.
+        // With fewer zones than must be, each takes one pod at the most.
         (&*spread.replace("maxSkew: 1", "maxSkew: 1, minDomains: 3"), &["--nodes", "2"], 0),
     ] {
         let manifest = format!(
@@ -269,7 +270,7 @@ fn arguments_that_are_wrong_are_told_with_what_was_expected() {
         (&["--faults", "rain"][..], &["found \"rain\"", "slow-watches", "node-loss"][..]),
         (&["--faults", "resets,quota, resets"], &["found \"resets\" twice"]),
         (&["--profile", "failover", "--faults", "restore"], &["--faults: found none that --profile failover can be"]),
-        (&["--replay", "idle.yaml"], &["idle.yaml: operations: found none that makes a workload"]),
+        (&["--replay", "idle.yaml"], &["idle.yaml: operations: found none that made a workload"]),
         (&["--manifests", "paused.yaml"], &["Deployment \"paused\": spec.paused: found true, expected false"]),
         (&["--cases", "0"], &["--cases", "1.."]),
         (&["--minutes", "0"], &["--minutes", "above 0"]),

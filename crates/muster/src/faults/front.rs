@@ -170,6 +170,11 @@ mod tests {
         Client::connect(&config, &Options { protobuf: false, ..Options::default() }).unwrap()
     }
 
+    /// Long before the watch's own end.
+    async fn soon<T>(what: impl Future<Output = T>) -> T {
+        tokio::time::timeout(Duration::from_secs(120), what).await.expect("it comes by itself")
+    }
+
     /// Contract: API-39
     #[tokio::test]
     async fn a_watch_ends_where_faults_come_that_its_request_is_subject_to() {
@@ -179,16 +184,17 @@ mod tests {
         let mut maps = watch(MAPS).await.unwrap();
         let of = |fault, resource| Rule::always(fault).resources(&[resource]);
         faults.add(of(Fault::Reset, "pods").verbs(&[Verb::Create]));
-        assert!(maps.next().await.is_none(), "there were no faults");
+        assert!(soon(maps.next()).await.is_none(), "there were no faults");
 
         let (mut maps, mut secrets) = (watch(MAPS).await.unwrap(), watch(SECRETS).await.unwrap());
         faults.add(of(Fault::Lag(Duration::ZERO..Duration::ZERO), "secrets"));
         faults.add(of(Fault::Refuse(Refusal::Expired), "configmaps").verbs(&[Verb::Watch]));
-        assert!(maps.next().await.is_none(), "its request would be refused now");
+        assert!(soon(maps.next()).await.is_none(), "its request would be refused now");
         assert!(watch(MAPS).await.is_err());
         let secret = json!({"metadata": {"name": "a"}}).to_string();
         client.post(SECRETS, Bytes::from(secret)).await.unwrap();
-        let told = secrets.next().await.expect("what strikes events strikes those of a watch that is open").unwrap();
+        let told =
+            soon(secrets.next()).await.expect("what strikes events strikes those of a watch that is open").unwrap();
         assert!(told.starts_with(br#"{"type":"ADDED""#));
         handle.shutdown().await;
     }

@@ -107,11 +107,12 @@ impl LiveFaults {
             );
         }
         let mut state = self.lock();
-        if let Some(at) = plan.restores_nothing().filter(|_| !state.steps.iter().any(Step::remembers)) {
+        let now = self.0.faults.elapsed();
+        if let Some(at) = plan.restores_nothing(&state.steps, now) {
             bail!("operations[{at}]: found restore, expected remember before it: there would be nothing to go back to");
         }
         let Plan { faults, operations, clock } = plan;
-        let (begun, now) = (Instant::now(), self.0.faults.elapsed());
+        let begun = Instant::now();
         for rule in faults {
             self.0.faults.add(rule.later(now));
         }

@@ -78,19 +78,17 @@ pub(crate) enum Wrong {
     Behind(#[serde(with = "text::duration")] Duration),
 }
 
-impl Step {
-    /// Whether it notes a version to restore.
-    pub(super) fn remembers(&self) -> bool {
-        self.incident == Incident::Remember
-    }
-}
-
 impl Plan {
-    /// The place of an operation that restores the server, where nothing in this plan notes a version before.
-    pub(super) fn restores_nothing(&self) -> Option<usize> {
-        let first = self.operations.iter().filter(|step| step.remembers()).map(|step| step.at).min();
-        let too_early = |step: &Step| step.incident == Incident::Restore && first.is_none_or(|first| step.at < first);
-        self.operations.iter().position(too_early)
+    /// The place of an operation that restores the server before a version is noted: by this plan, which is taken up at this time, or
+    /// by one of the operations taken up before, whose times are counted from the start of the server.
+    pub(super) fn restores_nothing(&self, before: &[Step], now: Duration) -> Option<usize> {
+        let noted =
+            |steps: &[Step]| steps.iter().filter(|step| step.incident == Incident::Remember).map(|step| step.at).min();
+        let (own, earlier) = (noted(&self.operations), noted(before));
+        let is_noted = |step: &Step| {
+            own.is_some_and(|own| own < step.at) || earlier.is_some_and(|earlier| earlier < now.saturating_add(step.at))
+        };
+        self.operations.iter().position(|step| step.incident == Incident::Restore && !is_noted(step))
     }
 
     /// The preset of this name, or what this file says.

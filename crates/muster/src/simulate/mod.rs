@@ -524,10 +524,9 @@ fn replay(arguments: &Simulate, file: &Path) -> Result<bool> {
         bail!("{}: create: the server refuses: {refused}", file.display());
     }
     if played.seen.is_empty() && played.broken.is_empty() {
-        bail!(
-            "{}: operations: found none that makes a workload, expected one: there is nothing to judge",
-            file.display()
-        );
+        let why = played.undone.first().map(|(nth, why)| format!("; operations[{nth}] was not done: {why}"));
+        let why = why.unwrap_or_default();
+        bail!("{}: operations: found none that made a workload, expected one to judge{why}", file.display());
     }
     let mut report = Report::of(case.seed);
     report.add(&Found::of(case.seed, Name { profile: "file", weather: "of the file" }, &played));

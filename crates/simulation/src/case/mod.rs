@@ -71,7 +71,7 @@ pub struct Case {
     #[serde(default = "three", skip_serializing_if = "is_three")]
     pub nodes: u32,
     /// In how many zones they are, one after the other in each: in none unless it is said.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub zones: u32,
     /// How long a pod takes to become ready: 200 to 800 ms unless it is said.
     #[serde(default = "startup", with = "text::range")]
@@ -103,7 +103,7 @@ fn is_three(nodes: &u32) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_none(zones: &u32) -> bool {
+fn is_zero(zones: &u32) -> bool {
     *zones == 0
 }
 

@@ -255,6 +255,9 @@ async fn from_start_to_end(case: &Case, begun: Instant, world: &World, watcher: 
         }
     }
     broken.extend(laws::cleanup::check(&writes, &seen, is_manager));
+    if case.managers.is_none() {
+        broken.extend(laws::past::check(&writes, &seen, evidence.disturbed_from, is_manager));
+    }
     broken.extend(laws::made::check(&writes, &seen, is_manager, case.is_undisturbed()));
     if case.is_undisturbed() && case.managers.is_none() {
         broken.extend(laws::back_off::check(&seen));
@@ -463,11 +466,22 @@ async fn ends(world: &World, watcher: &Watcher, case: &Case, path: &str) -> Resu
         let min_ready = Duration::from_secs(number(&web, "/spec/minReadySeconds").try_into().unwrap_or_default());
         let steps = min_ready.saturating_add(case.pod_startup.end).saturating_mul(replicas);
         if begun.elapsed() > longest.saturating_add(steps) {
-            return Err(web["status"].to_string());
+            return Err(format!("{}{}", without_node(api).await, web["status"]));
         }
         // Whether a pod has a fate of its own changes without it.
         let _ = tokio::time::timeout(Duration::from_secs(10), changes.changed()).await;
     }
+}
+
+/// Why a pod has no node, where one has none.
+async fn without_node(api: Api<'_>) -> String {
+    let pods = api.list(PODS).await;
+    let why = pods.iter().find_map(|pod| {
+        let scheduled = condition(pod, "PodScheduled");
+        let why = scheduled["message"].as_str().filter(|_| scheduled["status"] == "False")?;
+        Some(format!("pod {} has no node: {why} The Deployment says ", name(pod)))
+    });
+    why.unwrap_or_default()
 }
 
 /// Whether the template of a Deployment is one whose pods become ready, and stay so.

@@ -302,7 +302,8 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subresource: Option<String>,
     /// Only this one of the requests that the fields above are about, counted from 1; of a fault that strikes what a watch
-    /// tells, of all that such watches tell, bookmarks too.
+    /// tells, of all that such watches tell, bookmarks too. Verbs that the fault cannot strike do not count; a watch does that names no
+    /// version, which [`Refusal::VersionTooLarge`] lets pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<u64>,
     /// How many of a thousand.

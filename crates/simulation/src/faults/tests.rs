@@ -388,6 +388,20 @@ fn what_a_rule_strikes_depends_on_no_other_rule_and_no_other_request() {
     assert_eq!(alone, struck(true));
 }
 
+/// What a fault cannot strike is not counted.
+#[tokio::test(start_paused = true)]
+async fn the_first_of_those_that_a_fault_can_strike_is_struck() {
+    let scene = scene();
+    scene.faults.add(Rule { nth: Some(2), ..Rule::always(Fault::Mutate) });
+    scene.names("").await;
+    for name in ["a", "b", "c"] {
+        scene.names("").await;
+        scene.create(name).await.unwrap();
+    }
+    let struck: Vec<_> = scene.faults.struck().into_iter().map(|struck| struck.target.name).collect();
+    assert_eq!(struck, ["b"]);
+}
+
 /// Contract: SI-01
 #[test]
 fn a_rule_is_written_and_read() {

@@ -25,15 +25,7 @@ pub fn check(writes: &[Write], seen: &[Seen], is_ours: impl Fn(&str) -> bool) ->
     if seen.iter().any(|write| write.epoch > 0) {
         return Vec::new();
     }
-    let deletes = writes
-        .iter()
-        .filter(|write| write.method == Method::DELETE && write.status == 200 && write.resource() == "replicasets");
-    // Of each name, when it was deleted, and whether by the controllers. A name is the same for the same template.
-    let mut deleted: BTreeMap<Named<'_>, Vec<(i64, bool)>> = BTreeMap::new();
-    for write in deletes {
-        let named = (namespace(&write.path), place(&write.path)[1]);
-        deleted.entry(named).or_default().push((write.millis, is_ours(write.who)));
-    }
+    let mut deletions = Deletions::of(writes, is_ours);
     // Each with whether nothing was left by its last generation.
     let mut left: BTreeMap<&str, (i64, bool)> = BTreeMap::new();
     let mut broken = Vec::new();
@@ -49,9 +41,8 @@ pub fn check(writes: &[Write], seen: &[Seen], is_ours: impl Fn(&str) -> bool) ->
             continue;
         }
         let Some((_, is_done)) = left.remove(uid(set)) else { continue };
-        let deletions = deleted.entry((set["metadata"]["namespace"].as_str(), name(set))).or_default();
-        let by: Vec<(i64, bool)> = deletions.extract_if(.., |(at, _)| *at <= write.millis).collect();
-        if !is_done && !by.is_empty() && by.iter().all(|(_, is_ours)| *is_ours) {
+        let is_by_ours = deletions.are_ours(write);
+        if !is_done && is_by_ours {
             let at = write.millis - EPOCH_NANOS / 1_000_000;
             let told = &set["status"];
             let how = format!(
@@ -64,6 +55,34 @@ pub fn check(writes: &[Write], seen: &[Seen], is_ours: impl Fn(&str) -> bool) ->
         }
     }
     broken
+}
+
+/// The deletions of ReplicaSets, by the controllers and by others.
+pub(super) struct Deletions<'w> {
+    /// Of each name, when it was deleted, and whether by the controllers. A name is the same for the same template.
+    of: BTreeMap<Named<'w>, Vec<(i64, bool)>>,
+}
+
+impl<'w> Deletions<'w> {
+    pub(super) fn of(writes: &'w [Write], is_ours: impl Fn(&str) -> bool) -> Self {
+        let deletes = writes
+            .iter()
+            .filter(|write| write.method == Method::DELETE && write.status == 200 && write.resource() == "replicasets");
+        let mut of: BTreeMap<Named<'_>, Vec<(i64, bool)>> = BTreeMap::new();
+        for write in deletes {
+            let named = (namespace(&write.path), place(&write.path)[1]);
+            of.entry(named).or_default().push((write.millis, is_ours(write.who)));
+        }
+        Self { of }
+    }
+
+    /// Whether this ReplicaSet, which goes, was deleted by the controllers and by nobody else. To be asked of each in its turn.
+    pub(super) fn are_ours(&mut self, going: &'w Seen) -> bool {
+        let set = &going.object;
+        let deletions = self.of.entry((set["metadata"]["namespace"].as_str(), name(set))).or_default();
+        let by: Vec<(i64, bool)> = deletions.extract_if(.., |(at, _)| *at <= going.millis).collect();
+        !by.is_empty() && by.iter().all(|(_, is_ours)| *is_ours)
+    }
 }
 
 /// Whether it wants no pods, and says so and that none is there, also none that is still to go.

@@ -4,6 +4,7 @@ pub mod back_off;
 pub mod cleanup;
 pub mod made;
 pub mod own;
+pub mod past;
 pub mod recreate;
 pub mod reported;
 pub(crate) mod rest;
@@ -68,7 +69,8 @@ pub enum Law {
     Templates,
     /// At the end every status says what its pods are.
     Statuses,
-    /// At the end there are no more old ReplicaSets than `revisionHistoryLimit` allows.
+    /// At the end there are no more old ReplicaSets than `revisionHistoryLimit` allows, and until a fault strikes none is deleted that is
+    /// to be kept.
     Past,
     /// At the end the newest ReplicaSet has its Deployment's annotations, and the Deployment its revision.
     Annotations,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use muster_controllers::deployment::revision::REVISION;
 use muster_tree::{Map, Text, Value};
 
-use super::rollout::{is_active, is_available};
+use super::rollout::{bounds, is_active, is_available};
 use super::{Broken, Law};
 use crate::api::{Api, condition, controller, is_being_deleted, name, number};
 
@@ -119,14 +119,13 @@ impl Rest {
         let observed = workload["status"]["observedGeneration"] == workload["metadata"]["generation"];
         let told = |field: &str| number(workload, &format!("/status/{field}"));
         let enough = number(workload, "/spec/replicas") <= counts[2].1;
-        let available = condition(workload, "Available");
+        let said = condition(workload, "Available")["status"].as_str().unwrap_or_default();
         let how = if !observed {
             format!("generation {} is not observed", workload["metadata"]["generation"])
         } else if let Some((field, count)) = counts.iter().find(|(field, count)| told(field) != *count) {
             format!("says {} {field}, and has {count}", told(field))
-        } else if enough && available["status"] == "False" {
-            // Only Deployments have this condition (DEP-16).
-            format!("has all its pods available, and says {available}")
+        } else if let Some(expected) = available_of(workload, counts[2].1).filter(|expected| said != *expected) {
+            format!("has {} pods available, and its condition Available is {said:?}, not {expected}", counts[2].1)
         } else if enough && !condition(workload, "ReplicaFailure").is_null() {
             // No pod is to be made or deleted any more (RS-16).
             format!("has all its pods, and says {}", condition(workload, "ReplicaFailure"))
@@ -137,6 +136,16 @@ impl Rest {
         let how = format!("{} in {namespace} {how}, when nothing happens any more", name(workload));
         Some(Broken::at_the_end(Law::Statuses, &how))
     }
+}
+
+/// What the condition Available of a workload should be, with so many available pods: only Deployments have it (DEP-16).
+fn available_of(workload: &Value, available: i64) -> Option<&'static str> {
+    let spec = &workload["spec"];
+    let least = match spec["strategy"]["type"].as_str()? {
+        "RollingUpdate" => bounds(spec).1,
+        _ => number(spec, "/replicas"),
+    };
+    Some(if available >= least { "True" } else { "False" })
 }
 
 /// Whether it is another's, as its controller.
@@ -204,8 +213,10 @@ fn annotated_otherwise<'s>(deployment: &Value, sets: &[&'s Value]) -> Option<Bro
         let (its, value) = (annotation(set, key), annotation(deployment, key));
         format!("{} has {key}: {its}, and {} has {value}", name(set), name(deployment))
     } else {
-        let higher = sets.iter().find(|other| revision(other) > revision(set))?;
-        let (its, other) = (annotation(set, REVISION), annotation(higher, REVISION));
+        // There is none after the last one (B-10).
+        let its = revision(set).filter(|its| *its < i64::MAX)?;
+        let higher = sets.iter().find(|other| name(other) != name(set) && revision(other) >= Some(its))?;
+        let other = revision(higher).unwrap_or_default();
         format!("{} has revision {its}, and {} is older and has {other}", name(set), name(higher))
     };
     Some(Broken::at_the_end(Law::Annotations, &format!("{how}, when nothing happens any more")))
@@ -248,11 +259,14 @@ mod tests {
     fn rest() -> Rest {
         let two = json!({"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "fullyLabeledReplicas": 2});
         let mut web = two.clone();
+        let at_most_one = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 1}});
         web["updatedReplicas"] = json!(2);
         web["conditions"] = json!([{"type": "Available", "status": "True"}]);
         let one = json!({"replicas": 1, "readyReplicas": 1, "availableReplicas": 1, "fullyLabeledReplicas": 1});
+        let mut deployment = workload("web", "", "b", &web);
+        deployment["spec"]["strategy"] = at_most_one;
         Rest {
-            deployments: vec![workload("web", "", "b", &web)],
+            deployments: vec![deployment],
             sets: vec![workload("old", "web", "a", &json!({"replicas": 0})), workload("new", "web", "b", &two)],
             controllers: vec![workload("classic", "", "a", &one)],
             pods: vec![pod("p", "new"), pod("q", "new"), pod("r", "classic")],
@@ -273,7 +287,7 @@ mod tests {
     #[test]
     fn what_statuses_say_at_the_end_is_held_against_the_pods() {
         type Change = (&'static str, fn(&mut Rest), &'static [(Law, &'static str)]);
-        let changes: [Change; 21] = [
+        let changes: [Change; 27] = [
             ("nothing", |_| {}, &[]),
             ("a status that counts a pod that is gone", |rest| drop(rest.pods.pop()), &[(Law::Statuses, "classic")]),
             (
@@ -318,6 +332,32 @@ mod tests {
             (
                 "a condition that denies what the counts say",
                 |rest| rest.deployments[0]["status"]["conditions"][0]["status"] = json!("False"),
+                &[(Law::Statuses, "web")],
+            ),
+            (
+                "no such condition",
+                |rest| rest.deployments[0]["status"]["conditions"] = json!([]),
+                &[(Law::Statuses, "web")],
+            ),
+            (
+                "as many as must be, of more",
+                |rest| {
+                    rest.deployments[0]["spec"]["replicas"] = json!(3);
+                    rest.deployments[0]["spec"]["revisionHistoryLimit"] = json!(9);
+                },
+                &[],
+            ),
+            (
+                "a condition that says yes to too few",
+                |rest| rest.deployments[0]["spec"]["replicas"] = json!(4),
+                &[(Law::Statuses, "web")],
+            ),
+            (
+                "too few for Recreate, which keeps none back",
+                |rest| {
+                    rest.deployments[0]["spec"]["replicas"] = json!(3);
+                    rest.deployments[0]["spec"]["strategy"] = json!({"type": "Recreate"});
+                },
                 &[(Law::Statuses, "web")],
             ),
             (
@@ -373,6 +413,19 @@ mod tests {
             (
                 "a revision that is not the highest",
                 |rest| annotate(rest, json!({REVISION: "9"}), [json!({REVISION: "10"}), json!({REVISION: "9"})]),
+                &[(Law::Annotations, "old")],
+            ),
+            (
+                "the last one that there is",
+                |rest| {
+                    let last = || json!({REVISION: i64::MAX.to_string()});
+                    annotate(rest, last(), [last(), last()]);
+                },
+                &[],
+            ),
+            (
+                "a revision that another has as well",
+                |rest| annotate(rest, json!({REVISION: "9"}), [json!({REVISION: "9"}), json!({REVISION: "9"})]),
                 &[(Law::Annotations, "old")],
             ),
             (

@@ -103,12 +103,17 @@ impl Watcher {
             let mut lines = client.watch(&path, Form::Full).await?;
             let (seen, epoch, changes) = (Arc::clone(&seen), Arc::clone(&epoch), changes.clone());
             tasks.push(tokio::spawn(async move {
+                let (mut newest, mut known, mut opened) = (0_u64, 0, epoch.load(Ordering::Relaxed));
                 loop {
                     while let Some(Ok(line)) = lines.next().await {
                         let event = Map::stored(&line, "");
                         let object = event["object"].clone();
                         let version = object["metadata"]["resourceVersion"].as_str();
                         let Some(version) = version.and_then(|version| version.parse().ok()) else { continue };
+                        if version <= known {
+                            continue;
+                        }
+                        newest = newest.max(version);
                         let millis = client.clock().now().as_nanos() / 1_000_000;
                         let epoch = epoch.load(Ordering::Relaxed);
                         let gone = event["type"] == "DELETED";
@@ -117,7 +122,13 @@ impl Watcher {
                             changes.send_modify(|count| *count += 1);
                         }
                     }
-                    // The server was restored. What is not seen is not judged: that would pass for a history without a fault.
+                    // The server was restored, or the watch has had its time: then what there is has been seen. What is not seen is
+                    // not judged: that would pass for a history without a fault.
+                    let now = epoch.load(Ordering::Relaxed);
+                    if now != opened {
+                        (newest, opened) = (0, now);
+                    }
+                    known = newest;
                     lines = client.watch(&path, Form::Full).await.expect("a watch of the laws can be opened again");
                 }
             }));
