@@ -295,7 +295,15 @@ impl Parts {
         let agents = Kubelet::new(settings);
         let capacity = options.capacity.clone();
         let told = options.events.then(|| events.clone());
-        loops.push(Box::pin(scheduler::run(scheduler, for_scheduler, client.clone(), told)));
+        let pods = informers.of::<Pod>(&WatchedResource::pods()).store();
+        let nodes = informers.of::<Node>(&WatchedResource::new("", "v1", "nodes")).store();
+        let namespaces = informers.of::<Namespace>(&namespaces::resource()).store();
+        let read = async move {
+            pods.synced().await;
+            nodes.synced().await;
+            namespaces.synced().await;
+        };
+        loops.push(Box::pin(scheduler::run(scheduler, for_scheduler, read, client.clone(), told)));
         loops.push(Box::pin(kubelet::run(agents, for_kubelet, client.clone(), capacity.clone(), events)));
         loops.push(Box::pin(nodes::run(for_nodes, counted, client.clone(), capacity)));
         loops.push(Box::pin(post));

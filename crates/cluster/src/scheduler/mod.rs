@@ -101,8 +101,6 @@ pub struct Scheduler {
     by_load: BTreeSet<(usize, Arc<str>)>,
     /// What pods that are placed mean for others.
     topology: Topology,
-    /// Whether a pod is parked that asks for something of other pods.
-    waits_for_pods: bool,
     /// What each pod takes of which node.
     placed: FixedMap<Uid, Placement>,
     /// Pods without a node.
@@ -113,6 +111,8 @@ pub struct Scheduler {
     timed: BTreeSet<(Moment, u64, Uid)>,
     /// Those that wait for a change, in the order in which they came.
     parked: BTreeSet<(u64, Uid)>,
+    /// Those of them that ask for something of other pods.
+    waiting: BTreeSet<(u64, Uid)>,
     /// Shapes of pods that fitted nowhere since room last came free, and why.
     hopeless: FixedMap<u64, Arc<str>>,
     /// Numbers pods in the order in which they came.
@@ -203,8 +203,9 @@ impl Scheduler {
 
     /// A namespace was added or changed.
     pub(crate) fn namespace_changed(&mut self, now: Moment, name: &Arc<str>, labels: &Labels) {
-        self.topology.namespace_changed(name, labels);
-        self.pods_changed(now);
+        if self.topology.namespace_changed(name, labels) {
+            self.pods_changed(now, None);
+        }
     }
 
     /// A namespace is gone.
@@ -234,9 +235,11 @@ impl Scheduler {
     }
 
     /// A node is gone.
-    pub fn node_deleted(&mut self, name: &str) {
+    pub fn node_deleted(&mut self, now: Moment, name: &str) {
         if let Some((name, info)) = self.nodes.remove_entry(name) {
             self.by_load.remove(&(info.pods, name));
+            // A domain that is gone does not have the fewest pods any more.
+            self.pods_changed(now, None);
         }
     }
 
@@ -254,7 +257,7 @@ impl Scheduler {
                     if placed.leaving != pod.meta.is_being_deleted() || !placed.alike.is_of(pod) {
                         self.topology.remove(node, &placed.alike, placed.leaving);
                         (placed.alike, placed.leaving) = (self.topology.add(node, pod), pod.meta.is_being_deleted());
-                        self.pods_changed(now);
+                        self.pods_changed(now, Some(pod));
                     }
                 }
                 Some(_) => {
@@ -266,7 +269,8 @@ impl Scheduler {
             return;
         }
         if pod.meta.is_being_deleted() || !pod.spec.default_scheduler || pod.spec.gated {
-            self.drop_pending(uid);
+            // One that is being deleted is bound to no node any more, also where that was asked for.
+            self.forget(now, uid);
             return;
         }
         match self.pending.get_mut(uid) {
@@ -397,7 +401,9 @@ impl Scheduler {
         pending.attempts += 1;
         let (earliest, flush) = (now + backoff(pending.attempts), now + FLUSH_AFTER);
         pending.state = State::Parked(earliest, flush);
-        self.waits_for_pods |= pod.extras().terms.is_some();
+        if pod.extras().terms.is_some() {
+            self.waiting.insert((pending.sequence, uid.clone()));
+        }
         self.parked.insert((pending.sequence, uid.clone()));
         self.timed.insert((flush, pending.sequence, uid.clone()));
         let known = pending.said.as_ref() == Some(&reason);
@@ -467,13 +473,19 @@ impl Scheduler {
             self.by_load.insert((info.pods, Arc::clone(node)));
         }
         self.placed.insert(uid, placement);
-        self.pods_changed(now);
+        self.pods_changed(now, Some(pod));
     }
 
-    /// What is placed has changed: pods that ask for something of others may be tried again.
-    fn pods_changed(&mut self, now: Moment) {
-        if std::mem::take(&mut self.waits_for_pods) {
-            self.unpark(now, |pod| pod.extras().terms.is_some());
+    /// What is placed has changed: a pod, or where others are. Pods that ask for something of it may be tried again.
+    fn pods_changed(&mut self, now: Moment, placed: Option<&Pod>) {
+        let is_helped = |(_, uid): &&(u64, Uid)| {
+            let pending = self.pending.get(uid);
+            pending.is_some_and(|it| placed.is_none_or(|placed| self.topology.may_help(&it.pod, placed)))
+        };
+        let helped: Vec<(u64, Uid)> = self.waiting.iter().filter(is_helped).cloned().collect();
+        for (sequence, uid) in helped {
+            self.parked.remove(&(sequence, uid.clone()));
+            self.unpark_one(now, sequence, uid);
         }
     }
 
@@ -501,20 +513,27 @@ impl Scheduler {
     /// Parked pods may be tried again, each no sooner than its back-off allows.
     fn unpark(&mut self, now: Moment, which: impl Fn(&Pod) -> bool) {
         for (sequence, uid) in std::mem::take(&mut self.parked) {
-            let Some(pending) = self.pending.get_mut(&uid) else { continue };
+            let Some(pending) = self.pending.get(&uid) else { continue };
             if !which(&pending.pod) {
                 self.parked.insert((sequence, uid));
                 continue;
             }
-            let State::Parked(earliest, flush) = pending.state else { continue };
-            self.timed.remove(&(flush, sequence, uid.clone()));
-            if earliest <= now {
-                pending.state = State::Active;
-                self.active.insert((Reverse(pending.pod.spec.priority), sequence, uid));
-            } else {
-                pending.state = State::BackingOff(earliest);
-                self.timed.insert((earliest, sequence, uid));
-            }
+            self.unpark_one(now, sequence, uid);
+        }
+    }
+
+    /// One that is no more among the parked ones is tried again.
+    fn unpark_one(&mut self, now: Moment, sequence: u64, uid: Uid) {
+        self.waiting.remove(&(sequence, uid.clone()));
+        let Some(pending) = self.pending.get_mut(&uid) else { return };
+        let State::Parked(earliest, flush) = pending.state else { return };
+        self.timed.remove(&(flush, sequence, uid.clone()));
+        if earliest <= now {
+            pending.state = State::Active;
+            self.active.insert((Reverse(pending.pod.spec.priority), sequence, uid));
+        } else {
+            pending.state = State::BackingOff(earliest);
+            self.timed.insert((earliest, sequence, uid));
         }
     }
 
@@ -541,6 +560,7 @@ impl Scheduler {
             }
             State::Parked(_, flush) => {
                 self.parked.remove(&(pending.sequence, uid.clone()));
+                self.waiting.remove(&(pending.sequence, uid.clone()));
                 self.timed.remove(&(flush, pending.sequence, uid.clone()));
             }
             State::BackingOff(at) => {

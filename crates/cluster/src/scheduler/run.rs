@@ -1,5 +1,6 @@
 //! The scheduler at work: feeds the state machine and binds pods side by side.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,14 +50,17 @@ enum Landed {
     Condition,
 }
 
-/// Runs the scheduler for as long as it is fed. Nothing is scheduled before there was a node: a cluster
-/// that is meant to have none is left to whoever schedules it.
+/// Runs the scheduler for as long as it is fed. Nothing is scheduled before all was `read` that there is: what is not known yet
+/// may forbid it. Nor before there was a node: a cluster that is meant to have none is left to whoever schedules it.
 pub(crate) async fn run(
     mut scheduler: Scheduler,
     mut input: UnboundedReceiver<Input>,
+    read: impl Future<Output = ()>,
     client: Client,
     events: Option<EventQueue>,
 ) {
+    let mut read = pin!(read);
+    let mut is_read = false;
     let clock = client.clock();
     let mut teller = Teller { events, limit: TokenBucket::new(EVENT_INTERVAL, EVENT_BURST) };
     let mut flights: JoinSet<Landed> = JoinSet::new();
@@ -66,7 +70,7 @@ pub(crate) async fn run(
         while let Some(landing) = flights.try_join_next() {
             landed(&mut scheduler, clock.moment(), landing);
         }
-        while any_node && flights.len() < SIDE_BY_SIDE {
+        while is_read && any_node && flights.len() < SIDE_BY_SIDE {
             let Some(decision) = scheduler.next(clock.moment()) else { break };
             teller.tell(&client, &decision);
             match decision {
@@ -85,8 +89,10 @@ pub(crate) async fn run(
                 Some(told) => take_others(&mut scheduler, clock.moment(), &told),
                 None => return,
             },
+            // What was told of it is taken in before.
+            () = &mut read, if !is_read => is_read = true,
             Some(landing) = flights.join_next() => landed(&mut scheduler, clock.moment(), landing),
-            () = sleep_until(wake), if wake.is_some() && flights.len() < SIDE_BY_SIDE => {}
+            () = sleep_until(wake), if is_read && wake.is_some() && flights.len() < SIDE_BY_SIDE => {}
         }
     }
 }
@@ -160,7 +166,7 @@ fn take_nodes(scheduler: &mut Scheduler, client: &Client, batch: &Batch<Node>) -
     for change in batch.iter() {
         let (gone, node) = parts(change);
         if let Some(gone) = gone {
-            scheduler.node_deleted(&gone.meta.name);
+            scheduler.node_deleted(now, &gone.meta.name);
         }
         if let Some(node) = node {
             // Nodes that nobody simulates are scheduled to as well, once the cluster has its own.

@@ -67,9 +67,9 @@ pub(super) struct Topology {
 type Domains<'t> = BTreeSet<(&'t str, &'t str)>;
 
 impl Topology {
-    /// A namespace has these labels now.
-    pub(super) fn namespace_changed(&mut self, name: &Arc<str>, labels: &Labels) {
-        self.namespaces.insert(Arc::clone(name), labels.clone());
+    /// A namespace has these labels now. Whether it had others.
+    pub(super) fn namespace_changed(&mut self, name: &Arc<str>, labels: &Labels) -> bool {
+        self.namespaces.insert(Arc::clone(name), labels.clone()).is_none_or(|before| before != *labels)
     }
 
     /// A namespace is gone.
@@ -111,6 +111,16 @@ impl Topology {
     fn labels_of(&self, namespace: &str) -> &Labels {
         static NONE: Labels = Labels::EMPTY;
         self.namespaces.get(namespace).unwrap_or(&NONE)
+    }
+
+    /// Whether a pod that fits nowhere may fit with this one where it is: one of those that it wants to be with, or of those that it
+    /// is spread with.
+    pub(super) fn may_help(&self, waiting: &Pod, placed: &Pod) -> bool {
+        let Some(terms) = waiting.extras().terms.as_deref() else { return false };
+        let (of, at, labels) = (&waiting.meta.namespace, &placed.meta.namespace, &placed.meta.labels);
+        let is_meant = |term: &PodTerm| term.matches(of, (at, labels), self.labels_of(at));
+        !terms.affinity.is_empty() && terms.affinity.iter().all(is_meant)
+            || of == at && terms.spread.iter().any(|spread| spread.selector.matches(labels))
     }
 
     /// What this pod has to heed on these nodes; none where it asks for nothing and nobody wants it to keep away.

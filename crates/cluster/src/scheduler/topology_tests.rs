@@ -83,10 +83,9 @@ fn pods_that_keep_apart_are_one_for_each_domain() {
     // A pod that is being deleted keeps others away until it is gone.
     let leaving = with(apart.clone(), &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     scheduler.pod_changed(at(2_000), &pod(2, &with(leaving, &json!({"spec": {"nodeName": "c"}}))));
-    assert!(matches!(scheduler.next(at(2_000)), Some(Decision::Unschedulable { known: true, .. })));
+    assert_eq!(scheduler.next(at(2_000)), None);
     scheduler.pod_deleted(at(2_000), &uid(2));
-    assert_eq!(scheduler.next(at(3_999)), None, "its second back-off is 2 s");
-    assert_eq!(place(&mut scheduler, at(4_000)), Ok("c".to_owned()));
+    assert_eq!(place(&mut scheduler, at(2_000)), Ok("c".to_owned()));
     // Where one of them is gone, nobody keeps others away.
     scheduler.pod_deleted(at(4_000), &uid(0));
     scheduler.pod_changed(at(4_000), &pod(7, &labelled("web")));
@@ -121,6 +120,13 @@ fn pods_that_want_to_be_together_follow_the_first() {
         }
         assert_eq!(place(&mut scheduler, at(9_000)), Ok(want.to_owned()), "{n}");
     }
+    // What is none of those that are wanted wakes nobody.
+    scheduler.pod_changed(at(9_000), &pod(9, &follow(ZONE, "nobody")));
+    place(&mut scheduler, at(9_000)).unwrap_err();
+    scheduler.pod_changed(at(12_000), &pod(10, &on("c", "other")));
+    assert_eq!(scheduler.next(at(12_000)), None);
+    scheduler.pod_deleted(at(12_000), &uid(9));
+    scheduler.pod_deleted(at(12_000), &uid(10));
     // All terms must be met by the same pods.
     scheduler.pod_changed(at(9_000), &pod(7, &on("c", "leader")));
     let both = [term(ZONE, "leader", &json!({})), term(HOST, "own", &json!({}))];
@@ -343,4 +349,35 @@ proptest! {
             }
         }
     }
+}
+
+/// Contract: SIM-02
+#[test]
+fn a_domain_that_is_gone_does_not_have_the_fewest() {
+    let mut scheduler = scheduler();
+    for n in 0..2 {
+        scheduler.pod_changed(at(0), &pod(n, &on("a", "web")));
+    }
+    let full = json!({"metadata": {"labels": {HOST: "c", ZONE: "west"}}, "status": {"allocatable": {"pods": "0"}}});
+    scheduler.node_changed(at(0), node("c", &full));
+    scheduler.pod_changed(at(0), &pod(2, &with(labelled("web"), &spread(ZONE, "web", &json!({})))));
+    place(&mut scheduler, at(0)).unwrap_err();
+    scheduler.node_deleted(at(5_000), "c");
+    assert_eq!(place(&mut scheduler, at(5_000)), Ok("b".to_owned()));
+}
+
+/// Contract: SIM-02
+#[test]
+fn a_pod_that_is_deleted_before_it_is_bound_keeps_nobody_away() {
+    let mut scheduler = Scheduler::new();
+    scheduler.node_changed(at(0), node("a", &json!({"metadata": {"labels": {HOST: "a"}}})));
+    let apart = with(labelled("web"), &wants("podAntiAffinity", &[term(HOST, "web", &json!({}))]));
+    scheduler.pod_changed(at(0), &pod(1, &apart));
+    assert!(matches!(scheduler.next(at(0)), Some(Decision::Bind { .. })));
+    let leaving =
+        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/held"]}});
+    scheduler.pod_changed(at(0), &pod(1, &with(apart.clone(), &leaving)));
+    scheduler.bind_failed(at(0), &uid(1), false);
+    scheduler.pod_changed(at(0), &pod(2, &apart));
+    assert_eq!(place(&mut scheduler, at(0)), Ok("a".to_owned()));
 }

@@ -30,9 +30,8 @@ pub(super) struct WireSpread<'a> {
     label_selector: Option<LabelSelector>,
     #[serde(borrow, default)]
     topology_key: Text<'a>,
-    #[serde(default)]
-    max_skew: i64,
-    min_domains: Option<usize>,
+    max_skew: Option<i64>,
+    min_domains: Option<i64>,
     #[serde(borrow, default)]
     when_unsatisfiable: Text<'a>,
     #[serde(borrow)]
@@ -78,8 +77,8 @@ impl WireSpread<'_> {
         Spread {
             selector: selector(self.label_selector.as_ref()),
             topology_key: interner.text(&self.topology_key),
-            max_skew: self.max_skew,
-            min_domains: self.min_domains.unwrap_or(1),
+            max_skew: self.max_skew.unwrap_or_default(),
+            min_domains: self.min_domains.map_or(1, |domains| usize::try_from(domains).unwrap_or_default()),
             honors_affinity: self.node_affinity_policy.as_deref() != Some("Ignore"),
             honors_taints: self.node_taints_policy.as_deref() == Some("Honor"),
         }
