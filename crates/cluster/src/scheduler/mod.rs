@@ -254,10 +254,12 @@ impl Scheduler {
             self.drop_pending(uid);
             match self.placed.get_mut(uid) {
                 Some(placed) if placed.node == *node => {
-                    if placed.leaving != pod.meta.is_being_deleted() || !placed.alike.is_of(pod) {
+                    let is_same = placed.alike.is_of(pod);
+                    if !is_same || placed.leaving != pod.meta.is_being_deleted() {
                         self.topology.remove(node, &placed.alike, placed.leaving);
                         (placed.alike, placed.leaving) = (self.topology.add(node, pod), pod.meta.is_being_deleted());
-                        self.pods_changed(now, Some(pod));
+                        // With other labels it may be none that others keep away from any more.
+                        self.pods_changed(now, is_same.then_some(&**pod));
                     }
                 }
                 Some(_) => {

@@ -368,6 +368,18 @@ fn a_domain_that_is_gone_does_not_have_the_fewest() {
 
 /// Contract: SIM-02
 #[test]
+fn a_pod_that_gets_other_labels_keeps_nobody_away() {
+    let mut scheduler = Scheduler::new();
+    scheduler.node_changed(at(0), node("a", &json!({"metadata": {"labels": {HOST: "a"}}})));
+    scheduler.pod_changed(at(0), &pod(1, &on("a", "web")));
+    scheduler.pod_changed(at(0), &pod(2, &wants("podAntiAffinity", &[term(HOST, "web", &json!({}))])));
+    place(&mut scheduler, at(0)).unwrap_err();
+    scheduler.pod_changed(at(5_000), &pod(1, &on("a", "other")));
+    assert_eq!(place(&mut scheduler, at(5_000)), Ok("a".to_owned()));
+}
+
+/// Contract: SIM-02
+#[test]
 fn a_pod_that_is_deleted_before_it_is_bound_keeps_nobody_away() {
     let mut scheduler = Scheduler::new();
     scheduler.node_changed(at(0), node("a", &json!({"metadata": {"labels": {HOST: "a"}}})));
