@@ -26,6 +26,7 @@
 //! says by a number of its own, so that leaving out one leaves the others as they were.
 
 mod draw;
+mod ends;
 mod figures;
 mod operation;
 mod panics;
